@@ -1,0 +1,119 @@
+//! What is known of one run.
+
+use crate::{Attempts, Incarnation, JobId, Timestamp, Value};
+
+/// One run, as its record tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// Never submitted.
+    Absent,
+    /// Submitted and not ended.
+    Active(ActiveRun),
+    /// Ended, for good.
+    Ended(EndedRun),
+}
+
+/// A run that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveRun {
+    /// One more in every commit that writes the record, so that no two commits write equal bytes.
+    pub revision: u64,
+    /// Which submission of the id this is.
+    pub incarnation: Incarnation,
+    /// The step in hand or due next, from 0.
+    pub step: u32,
+    /// The queue job whose deliveries execute the step. Every other job of the run is stale.
+    pub job: JobId,
+    /// What the step waits for.
+    pub phase: Phase,
+    /// What the step is called with.
+    pub payload: Value,
+    /// The attempts of the step so far.
+    pub attempts: Attempts,
+}
+
+/// What the step in hand waits for. Times are persisted; a delivery before them is early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// For a worker.
+    Ready,
+    /// For the end of the pause after a failed attempt.
+    BackingOff {
+        /// Not before this.
+        until: Timestamp,
+    },
+    /// For the time that the submission or the previous step asked for.
+    Delayed {
+        /// Not before this.
+        until: Timestamp,
+    },
+}
+
+impl Phase {
+    /// The time before which the step must not start.
+    pub fn due(&self) -> Option<Timestamp> {
+        match *self {
+            Self::Ready => None,
+            Self::BackingOff { until } | Self::Delayed { until } => Some(until),
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Goes on from the active run's.
+    pub revision: u64,
+    /// Which submission of the id this was.
+    pub incarnation: Incarnation,
+    /// How it ended.
+    pub status: Status,
+    /// The result of a run that succeeded.
+    pub result: Option<Value>,
+    /// Why it failed or was cancelled.
+    pub error: Option<String>,
+    /// The step that ended it.
+    pub final_step: u32,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// The job whose delivery ended it.
+    pub final_job: JobId,
+    /// Whether that job belongs in the dead letters.
+    pub dead_letter: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// With a result.
+    Succeeded,
+    /// With an error.
+    Failed,
+    /// Given up on purpose.
+    Cancelled,
+}
+
+impl Run {
+    /// The run of an id that nobody submitted.
+    pub fn absent() -> Self {
+        Self::Absent
+    }
+
+    /// The record's revision, 0 for a run without a record.
+    pub fn revision(&self) -> u64 {
+        match self {
+            Self::Absent => 0,
+            Self::Active(run) => run.revision,
+            Self::Ended(run) => run.revision,
+        }
+    }
+
+    /// The submission that the record is of.
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        match self {
+            Self::Absent => None,
+            Self::Active(run) => Some(run.incarnation),
+            Self::Ended(run) => Some(run.incarnation),
+        }
+    }
+}

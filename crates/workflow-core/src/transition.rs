@@ -1,0 +1,150 @@
+//! What a decision says: a value, carried out by others.
+
+use crate::{JobId, Run, Timestamp, Value};
+
+/// A decision, complete: it commits as one transaction or leaves no trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The run once the transition has committed. Equal to the run it was decided on when nothing is to be written.
+    pub next: Run,
+    /// What becomes of the delivery at hand, after the commit.
+    pub action: Action,
+    /// What commits together with `next`.
+    pub effects: Vec<Effect>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What becomes of the delivery at hand, once the transition is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Call the runner.
+    Execute {
+        /// The number of the attempt, from 1.
+        attempt: u32,
+    },
+    /// Keep the delivery and wait for the turn of this suspect.
+    Park,
+    /// Call the runner for the next step, in the same delivery.
+    Advance,
+    /// The delivery is done with.
+    Ack,
+    /// The delivery's job goes to the dead letters.
+    DeadLetter,
+    /// The delivery means nothing any more: it is done with, and nothing was written.
+    Discard,
+    /// There is no delivery.
+    None,
+}
+
+/// A change that commits together with the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Write down what the run was submitted with, and the submitter's KV writes.
+    RecordSubmission,
+    /// Ring the run's next doorbell.
+    EnqueueStep {
+        /// The job.
+        job: JobId,
+        /// When, if not at once.
+        due: Option<Timestamp>,
+    },
+    /// Apply what the step staged.
+    ApplyStaged,
+    /// Tell the terminal hook of the end, if it observes it.
+    NotifyEnd,
+    /// Nothing names this value any more: delete its object once the commit is durable.
+    ReleaseValue(Value),
+}
+
+/// Why a transition was decided, for logs, tests and the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// A new run.
+    Submitted,
+    /// The same submission again.
+    Duplicate,
+    /// The id is taken by a run with another input.
+    InputMismatch,
+    /// A doorbell or attempt of a run that is not there.
+    NoRun,
+    /// A doorbell that is not the run's current one.
+    StaleDoorbell,
+    /// An attempt that a later delivery or another step has overtaken.
+    LateAttempt,
+    /// The doorbell rang before its time.
+    RangEarly,
+    /// The step may start.
+    Started,
+    /// Deliveries were lost; this one is counted and may start.
+    StartedAfterLoss,
+    /// Deliveries were lost too often: the step waits for its turn among the suspects.
+    Suspected,
+    /// Every attempt was lost with its delivery.
+    AttemptsLost,
+    /// The next step follows in the same delivery.
+    Advanced,
+    /// The next step follows through the queue.
+    Continued,
+    /// The next step follows later.
+    Delayed,
+    /// The step number cannot rise further.
+    StepLimit,
+    /// The run succeeded.
+    Succeeded,
+    /// The runner failed the run.
+    Failed,
+    /// The runner cancelled the run.
+    Cancelled,
+    /// The attempt failed and another follows.
+    Retrying,
+    /// The last attempt failed.
+    AttemptsExhausted,
+    /// The attempt failed for good.
+    FailedPermanently,
+    /// The runtime shuts down; the attempt is not counted.
+    HandedBack,
+    /// The run has ended.
+    AlreadyEnded,
+    /// The run ended with this doorbell, as a dead letter; only its settlement was lost.
+    EndedAsDeadLetter,
+}
+
+impl Reason {
+    /// The reason as a constant name for logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Duplicate => "duplicate",
+            Self::InputMismatch => "input_mismatch",
+            Self::NoRun => "no_run",
+            Self::StaleDoorbell => "stale_doorbell",
+            Self::LateAttempt => "late_attempt",
+            Self::RangEarly => "rang_early",
+            Self::Started => "started",
+            Self::StartedAfterLoss => "started_after_loss",
+            Self::Suspected => "suspected",
+            Self::AttemptsLost => "attempts_lost",
+            Self::Advanced => "advanced",
+            Self::Continued => "continued",
+            Self::Delayed => "delayed",
+            Self::StepLimit => "step_limit",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Retrying => "retrying",
+            Self::AttemptsExhausted => "attempts_exhausted",
+            Self::FailedPermanently => "failed_permanently",
+            Self::HandedBack => "handed_back",
+            Self::AlreadyEnded => "already_ended",
+            Self::EndedAsDeadLetter => "ended_as_dead_letter",
+        }
+    }
+}
+
+impl Transition {
+    /// Nothing is written; the delivery, if any, is treated as `action` says.
+    pub(crate) fn keep(run: &Run, action: Action, reason: Reason) -> Self {
+        Self { next: run.clone(), action, effects: Vec::new(), reason }
+    }
+}

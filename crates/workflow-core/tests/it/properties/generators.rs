@@ -1,0 +1,201 @@
+//! Runs and events of all kinds: plausible, contradictory and extreme. Names come from small pools, so that events
+//! often meet the run they are about. Boxed, because nested strategies fill a test's stack.
+
+use std::time::Duration;
+
+use proptest::option;
+use proptest::prelude::*;
+use workflow_core::{
+    ActiveRun, Attempt, Attempts, Claimed, EndedRun, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash,
+    Jitter, JobId, ObjectRef, Outcome, Phase, RetryPolicy, Run, Status, StepFailed, StepReturned, Submitted, Timestamp,
+    TurnCame, Value,
+};
+
+pub(crate) fn number() -> BoxedStrategy<u32> {
+    prop_oneof![4 => 0..6_u32, 1 => Just(u32::MAX), 1 => Just(u32::MAX - 1), 1 => any::<u32>()].boxed()
+}
+
+pub(crate) fn time() -> BoxedStrategy<Timestamp> {
+    let time =
+        prop_oneof![4 => 0..5_u64, 1 => Just(u64::MAX), 1 => Just(Timestamp::NEVER.as_millis() - 1), 1 => any::<u64>()];
+    time.prop_map(Timestamp::from_millis).boxed()
+}
+
+pub(crate) fn duration() -> BoxedStrategy<Duration> {
+    prop_oneof![
+        3 => (0..5_u64).prop_map(Duration::from_millis),
+        1 => Just(Duration::MAX),
+        1 => (0..5_u64).prop_map(Duration::from_nanos),
+        1 => (any::<u64>(), 0..1_000_000_000_u32).prop_map(|(seconds, nanos)| Duration::new(seconds, nanos)),
+    ]
+    .boxed()
+}
+
+pub(crate) fn job() -> impl Strategy<Value = JobId> + Clone {
+    prop_oneof![3 => Just("a"), 1 => Just("b")].prop_map(JobId::from)
+}
+
+fn incarnation() -> impl Strategy<Value = Incarnation> + Clone {
+    prop_oneof![5 => Just(1), 1 => Just(2)].prop_map(Incarnation::new)
+}
+
+/// Values that the run names, or that an event brings: objects are written under fresh names.
+fn value(owner: &'static str) -> BoxedStrategy<Value> {
+    let object = move |name: u8| Value::Object(ObjectRef { path: format!("{owner}/{name}"), len: u64::MAX });
+    prop_oneof![any::<u8>().prop_map(|byte| Value::from(vec![byte])), any::<u8>().prop_map(object)].boxed()
+}
+
+pub(crate) fn policy() -> BoxedStrategy<RetryPolicy> {
+    let jitter = prop_oneof![Just(Jitter::Full), Just(Jitter::None)];
+    (duration(), number(), duration(), jitter)
+        .prop_map(|(base, factor, cap, jitter)| RetryPolicy { base, factor, cap, jitter })
+        .boxed()
+}
+
+pub(crate) fn attempts() -> BoxedStrategy<Attempts> {
+    (number(), number(), number(), any::<bool>())
+        .prop_map(|(used, base, lost, parked)| Attempts { used, base, lost, parked })
+        .boxed()
+}
+
+pub(crate) fn kind() -> impl Strategy<Value = FailureKind> + Clone {
+    prop_oneof![
+        Just(FailureKind::Transient),
+        Just(FailureKind::Permanent),
+        Just(FailureKind::Panicked),
+        Just(FailureKind::TimedOut)
+    ]
+}
+
+pub(crate) fn run() -> BoxedStrategy<Run> {
+    prop_oneof![1 => Just(Run::absent()), 6 => active().prop_map(Run::Active), 2 => ended()].boxed()
+}
+
+/// Up to the last revision but one: nothing counts to the last.
+fn revision() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![0..5_u64, Just(u64::MAX - 1), 0..u64::MAX]
+}
+
+pub(crate) fn active() -> impl Strategy<Value = ActiveRun> {
+    let phase = prop_oneof![
+        Just(Phase::Ready),
+        time().prop_map(|until| Phase::BackingOff { until }),
+        time().prop_map(|until| Phase::Delayed { until })
+    ];
+    (revision(), incarnation(), number(), job(), phase, value("run"), attempts()).prop_map(
+        |(revision, incarnation, step, job, phase, payload, attempts)| ActiveRun {
+            revision,
+            incarnation,
+            step,
+            job,
+            phase,
+            payload,
+            attempts,
+        },
+    )
+}
+
+pub(crate) fn ended() -> BoxedStrategy<Run> {
+    let status = prop_oneof![Just(Status::Succeeded), Just(Status::Failed), Just(Status::Cancelled)];
+    (revision(), incarnation(), status, option::of(value("run")), number(), time(), job(), any::<bool>())
+        .prop_map(|(revision, incarnation, status, result, final_step, ended_at, final_job, dead_letter)| {
+            let error = (status != Status::Succeeded).then(|| "no".to_owned());
+            Run::Ended(EndedRun {
+                revision,
+                incarnation,
+                status,
+                result,
+                error,
+                final_step,
+                ended_at,
+                final_job,
+                dead_letter,
+            })
+        })
+        .boxed()
+}
+
+pub(crate) fn attempt() -> BoxedStrategy<Attempt> {
+    (incarnation(), number(), job(), number())
+        .prop_map(|(incarnation, step, job, deliveries)| Attempt { incarnation, step, job, deliveries })
+        .boxed()
+}
+
+fn next_job() -> impl Strategy<Value = JobId> + Clone {
+    Just(JobId::from("next"))
+}
+
+pub(crate) fn event() -> BoxedStrategy<Event> {
+    prop_oneof![submitted(), claimed(), turn_came(), step_returned(), step_failed(), handed_back()].boxed()
+}
+
+/// Events about one attempt.
+pub(crate) fn attempt_event() -> BoxedStrategy<Event> {
+    prop_oneof![turn_came(), step_returned(), step_failed(), handed_back()].boxed()
+}
+
+/// The attempt that the event is about.
+pub(crate) fn attempt_of(event: &mut Event) -> Option<&mut Attempt> {
+    match event {
+        Event::Submitted(_) | Event::Claimed(_) => None,
+        Event::TurnCame(event) => Some(&mut event.attempt),
+        Event::StepReturned(event) => Some(&mut event.attempt),
+        Event::StepFailed(event) => Some(&mut event.attempt),
+        Event::HandedBack(event) => Some(&mut event.attempt),
+    }
+}
+
+fn submitted() -> BoxedStrategy<Event> {
+    let hash = prop_oneof![Just(InputHash([1; 32])), Just(InputHash([2; 32]))];
+    (incarnation(), value("event"), hash.clone(), option::of(hash), time(), option::of(time()))
+        .prop_map(|(incarnation, input, input_hash, stored_input_hash, now, run_at)| {
+            let job = JobId::from("next");
+            Event::Submitted(Submitted { incarnation, job, input, input_hash, stored_input_hash, now, run_at })
+        })
+        .boxed()
+}
+
+pub(crate) fn claimed() -> BoxedStrategy<Event> {
+    (incarnation(), job(), number(), number(), time(), next_job())
+        .prop_map(|(incarnation, job, deliveries, max_attempts, now, next_job)| {
+            Event::Claimed(Claimed { incarnation, job, deliveries, max_attempts, now, next_job })
+        })
+        .boxed()
+}
+
+fn turn_came() -> BoxedStrategy<Event> {
+    attempt().prop_map(|attempt| Event::TurnCame(TurnCame { attempt })).boxed()
+}
+
+pub(crate) fn outcome() -> BoxedStrategy<Outcome> {
+    prop_oneof![
+        3 => (value("event"), option::of(time())).prop_map(|(payload, due)| Outcome::Continue { payload, due }),
+        1 => value("event").prop_map(|result| Outcome::Succeed { result }),
+        1 => Just(Outcome::Fail { reason: "no".to_owned() }),
+        1 => Just(Outcome::Cancel { reason: "no".to_owned() }),
+    ]
+    .boxed()
+}
+
+fn step_returned() -> BoxedStrategy<Event> {
+    (attempt(), outcome(), time(), next_job(), any::<bool>())
+        .prop_map(|(attempt, outcome, now, next_job, inline)| {
+            Event::StepReturned(StepReturned { attempt, outcome, now, next_job, inline })
+        })
+        .boxed()
+}
+
+pub(crate) fn step_failed() -> BoxedStrategy<Event> {
+    let failure = kind().prop_map(|kind| Failure { kind, message: "no".to_owned() });
+    (attempt(), failure, option::of(duration()), number(), policy(), any::<u64>(), time(), next_job())
+        .prop_map(|(attempt, failure, retry_after, max_attempts, retry, entropy, now, next_job)| {
+            Event::StepFailed(StepFailed { attempt, failure, retry_after, max_attempts, retry, entropy, now, next_job })
+        })
+        .boxed()
+}
+
+fn handed_back() -> BoxedStrategy<Event> {
+    (attempt(), time(), next_job())
+        .prop_map(|(attempt, now, next_job)| Event::HandedBack(HandedBack { attempt, now, next_job }))
+        .boxed()
+}

@@ -1,0 +1,131 @@
+//! The text of `docs/state-machine.md`: how to read it, both tables, and a sentence for every reason.
+
+use std::collections::BTreeSet;
+
+use workflow_core::decide;
+
+use super::cases::{self, Case, Kind};
+use super::fixtures::Stage;
+use super::{notification, reasons, render};
+
+const INTRODUCTION: &str = "\
+# The state machine
+
+<!-- Written by a test of workflow-core. `cargo xtask fix` rewrites it; do not edit it by hand. -->
+
+Every change of a run is one call of `decide(run, event)`, and these are its answers: every kind of event, in the
+variations that matter, in every phase. A test compares this page with the code, so a changed decision is a changed
+line here and is reviewed as such.
+
+How to read a row: when **event** happens, reported by **delivery**, to a run in one of the **phases**, the transition
+writes **next** and the **effects** in one commit. Once that is durable, the delivery at hand is treated as **action**
+says. **Reason** says why; [Reasons](#reasons) has a sentence for each.
+
+- *early* and *due* tell whether the time of the phase is still to come: it is 10 s ahead, or 5 s past.
+- The run's step is 3 and its job *current*; the job that the event brings along is *new*. At the step limit the step
+  is the highest number there is.
+- Counters are written used/base/lost. The number of an attempt is used + (deliveries of the job − base). A run that
+  backs off has used two attempts of five, of which one was lost (2/0/1), a parked one has lost two (2/2/2 parked), the
+  others none (0/0/0).
+- Deliveries lost since the counters were written cost one attempt, however many they are: only the first of them can
+  have started, for each later one commits its count before it starts.
+- `Execute` is followed by the number of the attempt. *unchanged* means that nothing is written.
+- Some rows can follow from no history, such as the outcome of a step that is parked. They are decided all the same:
+  `decide` is total.
+";
+
+const NOTIFICATIONS: &str = "
+## Notifications
+
+A run that somebody observes owes one call of the terminal hook. The row of that call is a small state machine of its
+own, `decide_notification(row, event)`. Columns and counters are as above; **next** is the row that the commit writes,
+and deleting it is what applies the hook's effects once. A *dead* row has had its last call, in delivery 3.
+";
+
+pub(crate) fn write() -> String {
+    let cases = cases::all();
+    let mut text = INTRODUCTION.to_owned();
+    text += "\n## Runs\n";
+    for kind in Kind::ALL {
+        let of_kind: Vec<&Case> = cases.iter().filter(|case| case.kind() == kind).collect();
+        text += &format!("\n### `{kind:?}`\n\n{}\n\n", kind.about());
+        text += &runs(&of_kind);
+    }
+    text += NOTIFICATIONS;
+    text += &notification::write();
+    text += "\n## Reasons\n\n";
+    let rows = reasons::ALL.iter().map(|(reason, sentence)| {
+        vec![format!("`{}`", reasons::name(*reason)), format!("`{}`", reason.as_str()), (*sentence).to_owned()]
+    });
+    text + &render::table(&["reason", "in logs", "why"], rows)
+}
+
+/// The cells that say what is decided.
+type Answer = Vec<String>;
+
+fn runs(cases: &[&Case]) -> String {
+    let answers = cases.iter().map(|case| {
+        let answers = Stage::ALL.iter().map(|&stage| {
+            let (run, event) = case.at(stage);
+            let transition = decide(&run, event);
+            let answer = vec![
+                render::action(transition.action),
+                render::effects(&transition.effects),
+                render::next(&run, &transition.next),
+                format!("`{}`", reasons::name(transition.reason)),
+            ];
+            (stage.name(), answer)
+        });
+        Row { what: case.what.clone(), delivery: case.delivery, answers: answers.collect() }
+    });
+    let answers = answers.collect();
+    let head = ["event", "delivery", "phases", "action", "effects", "next", "reason"];
+    table(&head, answers)
+}
+
+/// One event, and what is decided in each phase.
+pub(crate) struct Row {
+    pub(crate) what: String,
+    pub(crate) delivery: &'static str,
+    pub(crate) answers: Vec<(&'static str, Answer)>,
+}
+
+/// The table of `rows`. Events that are decided alike in every phase share their lines, and so do phases. A column that
+/// says nothing is left out.
+pub(crate) fn table(head: &[&str], rows: Vec<Row>) -> String {
+    let all: BTreeSet<String> = rows.iter().map(|row| row.what.clone()).collect();
+    let mut merged: Vec<(Vec<String>, Row)> = Vec::new();
+    for row in rows {
+        let alike = |other: &&mut (Vec<String>, Row)| {
+            other.1.delivery == row.delivery && other.1.answers == row.answers && !row.delivery.is_empty()
+        };
+        match merged.iter_mut().find(alike) {
+            Some((what, _)) => what.push(row.what),
+            None => merged.push((vec![row.what.clone()], row)),
+        }
+    }
+    let mut lines = Vec::new();
+    for (what, row) in merged {
+        let what = if what.len() > 1 && what.len() == all.len() { "any".to_owned() } else { what.join("; ") };
+        for (phases, answer) in by_answer(row.answers) {
+            let mut line = vec![what.clone(), row.delivery.to_owned(), phases.join("; ")];
+            line.extend(answer);
+            lines.push(line);
+        }
+    }
+    let used: Vec<bool> = (0..head.len()).map(|column| lines.iter().any(|line| !line[column].is_empty())).collect();
+    let keep = |cells: Vec<String>| cells.into_iter().zip(&used).filter(|(_, used)| **used).map(|(cell, _)| cell);
+    let head: Vec<&str> = head.iter().zip(&used).filter(|(_, used)| **used).map(|(name, _)| *name).collect();
+    render::table(&head, lines.into_iter().map(|line| keep(line).collect()))
+}
+
+fn by_answer(answers: Vec<(&'static str, Answer)>) -> Vec<(Vec<&'static str>, Answer)> {
+    let mut groups: Vec<(Vec<&'static str>, Answer)> = Vec::new();
+    for (phase, answer) in answers {
+        match groups.iter_mut().find(|(_, other)| *other == answer) {
+            Some((phases, _)) => phases.push(phase),
+            None => groups.push((vec![phase], answer)),
+        }
+    }
+    groups
+}

@@ -1,0 +1,44 @@
+//! A sentence for every reason. One list makes both the table of sentences and a match that a new reason breaks.
+
+use workflow_core::Reason;
+
+macro_rules! reasons {
+    ($($reason:ident: $sentence:literal,)*) => {
+        /// Every reason with its sentence.
+        pub(crate) const ALL: &[(Reason, &str)] = &[$((Reason::$reason, $sentence),)*];
+
+        /// The reason's name as the type has it.
+        pub(crate) fn name(reason: Reason) -> &'static str {
+            match reason {
+                $(Reason::$reason => stringify!($reason),)*
+            }
+        }
+    };
+}
+
+reasons! {
+    Submitted: "The id was free: the run is recorded and its first doorbell rings with the same commit.",
+    Duplicate: "The id has a run of the same input, going on or ended: the submitter gets that run, and nothing is written.",
+    InputMismatch: "The id has a run of another input: the submitter gets an error, and nothing is written.",
+    NoRun: "There is no record: whatever rings or answers is left over from a run that was removed.",
+    StaleDoorbell: "The record names another job or incarnation: this one was replaced, and what it carries was committed or given up with it.",
+    LateAttempt: "The record counts a later delivery or a later step: another attempt has taken over, and this one's answer must not be committed.",
+    RangEarly: "The step is not due: a new doorbell rings at its time. No attempt is used by this delivery; what was lost before it is counted.",
+    Started: "The delivery is the next one, so nothing needs to be written before the step starts.",
+    StartedAfterLoss: "Deliveries ended without a word: they are fenced before the step starts, and count as one attempt. Only the first of them can have started: any later one would have committed this before.",
+    Suspected: "Two deliveries or more that may have started ended without a word, so the step may be what kills its process: it waits for its turn among the suspects, which run one at a time. Lost while it waits, it loses no attempt.",
+    AttemptsLost: "No attempt is left, and none of them answered: the run ends without calling the runner again.",
+    Advanced: "The next step is due and goes on in the same delivery: one commit, no queue.",
+    Continued: "The next step is due and goes through the queue, as the caller asked.",
+    Delayed: "The next step has a time to wait for; its doorbell rings then.",
+    StepLimit: "The step number cannot rise, so the run ends. What the step staged is not applied: the step did not do what it answered.",
+    Succeeded: "The runner ended the run with a result.",
+    Failed: "The runner ended the run with an error. It did so on purpose: no dead letter.",
+    Cancelled: "The runner gave the run up. It did so on purpose: no dead letter.",
+    Retrying: "The attempt failed and attempts are left: another follows after a pause. What the attempt staged is dropped.",
+    AttemptsExhausted: "The last attempt failed: the run ends as a dead letter.",
+    FailedPermanently: "The runner says that no attempt will help: the run ends as a dead letter, whatever attempts are left.",
+    HandedBack: "The attempt was broken off, not failed: a new doorbell rings for it, and it is not counted.",
+    AlreadyEnded: "The run has ended, for good: nothing changes it.",
+    EndedAsDeadLetter: "The run ended with this very job as a dead letter, and a crash lost the settlement: it is repeated.",
+}

@@ -1,0 +1,86 @@
+//! Decisions in few words, for the cells of the tables.
+
+use workflow_core::{Action, Attempts, Effect, EndedRun, Phase, Run, Timestamp, Value};
+
+use super::fixtures::NOW;
+
+/// One table: its head and its rows, as Markdown.
+pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let head_line = line(head.iter().map(ToString::to_string).collect());
+    let rule = line(head.iter().map(|_| "---".to_owned()).collect());
+    rows.into_iter().map(line).fold(head_line + &rule, |text, row| text + &row)
+}
+
+pub(crate) fn action(action: Action) -> String {
+    match action {
+        Action::Execute { attempt } => format!("`Execute` {attempt}"),
+        Action::Park => "`Park`".to_owned(),
+        Action::Advance => "`Advance`".to_owned(),
+        Action::Ack => "`Ack`".to_owned(),
+        Action::DeadLetter => "`DeadLetter`".to_owned(),
+        Action::Discard => "`Discard`".to_owned(),
+        Action::None => "`None`".to_owned(),
+    }
+}
+
+pub(crate) fn effects(effects: &[Effect]) -> String {
+    let effects: Vec<String> = effects.iter().map(effect).collect();
+    if effects.is_empty() { "–".to_owned() } else { effects.join(", ") }
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::RecordSubmission => "record submission".to_owned(),
+        Effect::EnqueueStep { job, due: None } => format!("ring *{job}*"),
+        Effect::EnqueueStep { job, due: Some(due) } => format!("ring *{job}* {}", time(*due)),
+        Effect::ApplyStaged => "apply staged".to_owned(),
+        Effect::NotifyEnd => "notify".to_owned(),
+        Effect::ReleaseValue(Value::Inline(bytes)) => format!("release {}", String::from_utf8_lossy(bytes)),
+        Effect::ReleaseValue(Value::Object(object)) => format!("release {}", object.path),
+    }
+}
+
+/// What `next` is, told apart from what the run was.
+pub(crate) fn next(run: &Run, next: &Run) -> String {
+    match next {
+        _ if next == run => "unchanged".to_owned(),
+        Run::Absent => "absent".to_owned(),
+        Run::Active(active) => {
+            let same_phase = matches!(run, Run::Active(before) if before.phase == active.phase);
+            let phase = match active.phase {
+                _ if same_phase => "same phase".to_owned(),
+                Phase::Ready => "ready".to_owned(),
+                Phase::BackingOff { until } => format!("backing off until {}", time(until)),
+                Phase::Delayed { until } => format!("delayed until {}", time(until)),
+            };
+            format!("step {}, {phase}, {}, job *{}*", active.step, attempts(active.attempts), active.job)
+        }
+        Run::Ended(ended) => end(ended),
+    }
+}
+
+fn end(ended: &EndedRun) -> String {
+    let held = match (&ended.result, &ended.error) {
+        (Some(_), _) => "with a result",
+        (None, Some(_)) => "with an error",
+        (None, None) => "with nothing",
+    };
+    let letter = if ended.dead_letter { ", dead letter" } else { "" };
+    format!("`{:?}` at step {} {held}{letter}", ended.status, ended.final_step)
+}
+
+pub(crate) fn attempts(Attempts { used, base, lost, parked }: Attempts) -> String {
+    let parked = if parked { " parked" } else { "" };
+    format!("{used}/{base}/{lost}{parked}")
+}
+
+pub(crate) fn time(time: Timestamp) -> String {
+    let (ahead, behind) = (time.since(NOW), NOW.since(time));
+    match time {
+        Timestamp::NEVER => "never".to_owned(),
+        NOW => "now".to_owned(),
+        _ if time > NOW => format!("in {ahead:?}"),
+        _ => format!("{behind:?} ago"),
+    }
+}
