@@ -1,0 +1,140 @@
+//! The key space: which key holds what.
+//!
+//! A queue name, a run id and a memo key come from users. Whatever follows one of them in a key must not be mistaken
+//! for a part of it, so each is followed by a `/` that it cannot hold: run ids have none, queue names are escaped, memo
+//! keys come last. Numbers are big-endian and of fixed width.
+
+use bytes::Bytes;
+use workflow_core::{Incarnation, RunId};
+
+/// What every key of the runtime begins with. Application keys lie outside.
+pub const RESERVED_PREFIX: &[u8] = b"workflow/";
+
+/// Whether `key` is the runtime's own.
+pub fn is_reserved(key: &[u8]) -> bool {
+    key.starts_with(RESERVED_PREFIX)
+}
+
+/// The keys of one queue name, all below `workflow/{queue name}/`. Runtimes of other names never see them.
+///
+/// ```
+/// use workflow_core::RunId;
+/// use workflow_effects::KeySpace;
+///
+/// let keys = KeySpace::new("workflow-steps");
+/// let run = RunId::parse("order-17")?;
+/// assert_eq!(keys.run(&run), "workflow/workflow-steps/run/order-17");
+/// assert_eq!(keys.parse_run(&keys.run(&run)), Some(run));
+/// # Ok::<(), workflow_core::ParseRunIdError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySpace {
+    base: Bytes,
+}
+
+/// Whose memo an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoScope {
+    /// The run's, shared by its steps.
+    Run,
+    /// The step's with this number.
+    Step(u32),
+}
+
+impl KeySpace {
+    /// The keys of `queue_name`.
+    pub fn new(queue_name: &str) -> Self {
+        let mut base = RESERVED_PREFIX.to_vec();
+        for byte in queue_name.bytes() {
+            match byte {
+                b'/' => base.extend(b"%2F"),
+                b'%' => base.extend(b"%25"),
+                byte => base.push(byte),
+            }
+        }
+        base.push(b'/');
+        Self { base: base.into() }
+    }
+
+    /// The record of a run.
+    pub fn run(&self, run: &RunId) -> Bytes {
+        self.key(&[b"run/", run.as_str().as_bytes()])
+    }
+
+    /// What the records of all runs begin with.
+    pub fn runs_prefix(&self) -> Bytes {
+        self.key(&[b"run/"])
+    }
+
+    /// The run whose record `key` holds, if it is such a key of this queue name.
+    pub fn parse_run(&self, key: &[u8]) -> Option<RunId> {
+        let id = key.strip_prefix(&*self.runs_prefix())?;
+        RunId::parse(std::str::from_utf8(id).ok()?).ok()
+    }
+
+    /// What a run was submitted with.
+    pub fn spec(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(b"spec/", run, incarnation, &[])
+    }
+
+    /// A memo entry. `key` is any text, of any length.
+    pub fn memo(&self, run: &RunId, incarnation: Incarnation, scope: MemoScope, key: &str) -> Bytes {
+        match scope {
+            MemoScope::Run => self.owned(b"memo/", run, incarnation, &[b"/r/", key.as_bytes()]),
+            MemoScope::Step(step) => {
+                self.owned(b"memo/", run, incarnation, &[b"/s", &step.to_be_bytes(), b"/", key.as_bytes()])
+            }
+        }
+    }
+
+    /// The terminal notification that is owed for an end of a run.
+    pub fn notification(&self, run: &RunId, incarnation: Incarnation, redrive: u32) -> Bytes {
+        self.owned(b"notification/", run, incarnation, &[b"/", &redrive.to_be_bytes()])
+    }
+
+    /// The mark that a run has, or may have, objects.
+    pub fn objects(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(b"objects/", run, incarnation, &[])
+    }
+
+    /// The mark that a priority's queue is in use.
+    pub fn priority(&self, priority: u32) -> Bytes {
+        self.key(&[b"priority/", &priority.to_be_bytes()])
+    }
+
+    /// What the marks of all priorities begin with.
+    pub fn priorities_prefix(&self) -> Bytes {
+        self.key(&[b"priority/"])
+    }
+
+    /// The priority whose mark `key` is, if it is such a key of this queue name.
+    pub fn parse_priority(&self, key: &[u8]) -> Option<u32> {
+        let number = key.strip_prefix(&*self.priorities_prefix())?;
+        Some(u32::from_be_bytes(number.try_into().ok()?))
+    }
+
+    /// The key that is written to make a batch of claims durable.
+    pub fn claims(&self) -> Bytes {
+        self.key(&[b"claims"])
+    }
+
+    /// `{kind}{run}/{incarnation}{rest}`.
+    fn owned(&self, kind: &[u8], run: &RunId, incarnation: Incarnation, rest: &[&[u8]]) -> Bytes {
+        let incarnation = incarnation.value().to_be_bytes();
+        let owner: [&[u8]; 4] = [kind, run.as_str().as_bytes(), b"/", &incarnation];
+        self.key(&[&owner[..], rest].concat())
+    }
+
+    fn key(&self, parts: &[&[u8]]) -> Bytes {
+        let len = self.base.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut key = Vec::with_capacity(len);
+        key.extend_from_slice(&self.base);
+        for part in parts {
+            key.extend_from_slice(part);
+        }
+        key.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! The durable key-value layer below workflow runs.
+//!
+//! Everything that is stored goes through one port, [`KvStore`]: reads, scans, and commits that are all-or-nothing and
+//! durable when they return. Above it stand the [`KeySpace`] (which key is what), the stored records (which bytes are
+//! what: `encode_…` and `decode_…`), the [`ObjectValues`] that keep large values out of the store, the [`Committer`]
+//! that settles commits of unknown outcome, and the two handles that a step gets: [`EffectsHandle`] stages writes
+//! which commit with the step, [`KvReadHandle`] reads what has been committed.
+//!
+//! Nothing here knows a queue, a clock or a runtime: the same code runs over every implementation of the port.
+//!
+//! ```
+//! use workflow_effects::EffectsHandle;
+//!
+//! let effects = EffectsHandle::detached();
+//! effects.put("balance/alice", "17")?;
+//! effects.delete("pending/alice")?;
+//! assert_eq!(effects.staged().puts.len(), 1);
+//! # Ok::<(), workflow_effects::Error>(())
+//! ```
+
+mod committer;
+mod error;
+mod keys;
+mod memory;
+mod objects;
+mod port;
+mod read;
+mod seal;
+mod staged;
+mod stored;
+
+pub use committer::{CommitError, Committer};
+pub use error::{Error, Result, key_text};
+pub use keys::{KeySpace, MemoScope, RESERVED_PREFIX, is_reserved};
+pub use memory::MemoryKv;
+pub use objects::{MAX_INLINE_LIMIT, ObjectConfig, ObjectOwner, ObjectValues};
+pub use port::{Commit, Enqueue, KvStore, Read, Rejected, ScanPage, ScanRange};
+pub use read::KvReadHandle;
+pub use seal::Seal;
+pub use staged::{
+    EffectsHandle, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN, MAX_EFFECTS, StagedEffects,
+};
+pub use stored::{
+    BellTarget, Doorbell, MAX_RECORD_LEN, MemoEntry, NotificationRow, Spec, decode_doorbell, decode_memo_entry,
+    decode_notification, decode_run, decode_spec, encode_doorbell, encode_memo_entry, encode_notification, encode_run,
+    encode_spec,
+};

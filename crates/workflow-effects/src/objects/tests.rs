@@ -1,0 +1,291 @@
+//! Values and their objects, over stores that count requests and can be told to fail.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use futures::stream::BoxStream;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions, PutPayload,
+    PutResult,
+};
+
+use super::*;
+use crate::memory::MemoryKv;
+use crate::port::{Rejected, ScanPage, ScanRange};
+
+type StoreResult<T> = object_store::Result<T>;
+
+/// Counts requests; the row must be there when an object is written.
+#[derive(Debug)]
+struct Counting {
+    inner: InMemory,
+    kv: Arc<Rows>,
+    requests: AtomicU64,
+}
+
+impl Counting {
+    fn count(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("counting")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Counting {
+    async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
+        self.count();
+        assert_eq!(options.mode, PutMode::Create);
+        assert_eq!(self.kv.inner.entries().len(), 1, "the row precedes the object");
+        self.inner.put_opts(path, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        _path: &Path,
+        _options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        unreachable!("an object is written by one request")
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        self.count();
+        self.inner.get_opts(path, options).await
+    }
+
+    fn delete_stream(&self, paths: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
+        self.count();
+        self.inner.delete_stream(paths)
+    }
+
+    fn list(&self, _prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        unreachable!("nothing is listed")
+    }
+
+    async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> StoreResult<ListResult> {
+        unreachable!("nothing is listed")
+    }
+
+    async fn copy_opts(&self, _from: &Path, _to: &Path, _options: CopyOptions) -> StoreResult<()> {
+        unreachable!("nothing is copied")
+    }
+}
+
+/// What a commit of the row does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum RowCommit {
+    Unknown,
+    AppliedUnknown,
+    AfterRival,
+}
+
+/// Counts requests; commits can be told what to do.
+#[derive(Debug, Default)]
+struct Rows {
+    inner: MemoryKv,
+    requests: AtomicU64,
+    script: Mutex<Vec<RowCommit>>,
+}
+
+#[async_trait]
+impl KvStore for Rows {
+    async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(read, Read::Durable);
+        self.inner.get(key, read).await
+    }
+
+    async fn scan(&self, _range: &ScanRange, _read: Read) -> Result<ScanPage> {
+        unreachable!("nothing is scanned")
+    }
+
+    async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let unknown = || vec![Err(Rejected::Unknown(Error::Unavailable("lost".into())))];
+        let step = self.script.lock().unwrap().pop();
+        if matches!(step, Some(RowCommit::AppliedUnknown | RowCommit::AfterRival)) {
+            self.inner.commit(commits.clone()).await;
+        }
+        match step {
+            None | Some(RowCommit::AfterRival) => self.inner.commit(commits).await,
+            Some(RowCommit::Unknown | RowCommit::AppliedUnknown) => unknown(),
+        }
+    }
+}
+
+struct Fixture {
+    kv: Arc<Rows>,
+    store: Arc<Counting>,
+    values: ObjectValues,
+}
+
+fn fixture_drawing(prefix: &str, fresh: impl Fn() -> u128 + Send + Sync + 'static) -> Fixture {
+    let kv = Arc::new(Rows::default());
+    let store = Arc::new(Counting { inner: InMemory::new(), kv: kv.clone(), requests: AtomicU64::new(0) });
+    let values = ObjectValues::new(ObjectConfig {
+        kv: kv.clone(),
+        store: store.clone(),
+        keys: KeySpace::new("q"),
+        prefix: prefix.to_owned(),
+        inline_limit: 8,
+        max_value_size: 100,
+        fresh: Box::new(fresh),
+    });
+    Fixture { kv, store, values }
+}
+
+fn fixture() -> Fixture {
+    let drawn = AtomicU64::new(0);
+    fixture_drawing("some/prefix", move || u128::from(drawn.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn owner() -> ObjectOwner {
+    ObjectOwner { run_id: RunId::parse("r").unwrap(), incarnation: Incarnation::new(15) }
+}
+
+impl Fixture {
+    async fn put(&self, len: usize) -> Result<Value> {
+        self.values.put(&owner(), vec![7; len].into()).await
+    }
+
+    async fn paths(&self) -> Vec<String> {
+        self.store.inner.list(None).map_ok(|object| object.location.into()).try_collect().await.unwrap()
+    }
+
+    fn requests(&self) -> (u64, u64) {
+        (self.kv.requests.load(Ordering::Relaxed), self.store.requests.load(Ordering::Relaxed))
+    }
+}
+
+#[tokio::test]
+async fn small_values_cost_no_request_and_no_row() {
+    let fixture = fixture();
+    for len in [0, 1, 8] {
+        let value = fixture.put(len).await.unwrap();
+        assert_eq!(value, Value::from(vec![7; len]));
+        assert_eq!(fixture.values.get(&value).await.unwrap(), vec![7; len]);
+        fixture.values.discard(&value).await;
+    }
+    assert_eq!(fixture.requests(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_large_value_is_an_object_below_its_owner() {
+    let fixture = fixture();
+    let value = fixture.put(9).await.unwrap();
+    let incarnation = "0000000000000000000000000000000f";
+    let path = format!("some/prefix/r/{incarnation}/00000000000000000000000000000000");
+    assert_eq!(value, Value::Object(ObjectRef { path: path.clone(), len: 9 }));
+    assert_eq!(fixture.paths().await, [path]);
+    assert_eq!(fixture.values.get(&value).await.unwrap(), vec![7; 9]);
+    fixture.values.discard(&value).await;
+    assert!(fixture.paths().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_odd_prefix_is_a_path_all_the_same() {
+    for prefix in ["", "/", "a//b/", "..", "ä b", "a%2Fb"] {
+        let fixture = fixture_drawing(prefix, || 1);
+        let value = fixture.put(9).await.unwrap();
+        assert_eq!(fixture.values.get(&value).await.unwrap(), vec![7; 9], "{prefix:?}");
+        assert_eq!(fixture.paths().await, [value.object().unwrap().path.clone()]);
+    }
+}
+
+#[tokio::test]
+async fn the_row_is_written_once() {
+    let fixture = fixture();
+    for _ in 0..3 {
+        fixture.put(9).await.unwrap();
+    }
+    let row = KeySpace::new("q").objects(&owner().run_id, owner().incarnation);
+    assert_eq!(fixture.kv.inner.entries(), [(row, encode_objects_row())]);
+    assert_eq!(fixture.requests(), (4, 3), "one commit and a read before each object");
+}
+
+#[tokio::test]
+async fn a_row_of_unknown_outcome_or_of_a_rival_is_settled() {
+    for script in [
+        vec![RowCommit::AppliedUnknown],
+        vec![RowCommit::Unknown],
+        vec![RowCommit::AfterRival],
+        vec![RowCommit::AfterRival, RowCommit::Unknown],
+    ] {
+        let fixture = fixture();
+        *fixture.kv.script.lock().unwrap() = script;
+        fixture.put(9).await.unwrap();
+        assert_eq!(fixture.paths().await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn without_a_row_no_object_is_written() {
+    let fixture = fixture();
+    *fixture.kv.script.lock().unwrap() = vec![RowCommit::Unknown; 3];
+    let error = fixture.put(9).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)) && !error.is_permanent(), "{error}");
+    assert!(fixture.paths().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_value_over_the_limit_is_refused_at_no_cost() {
+    let fixture = fixture();
+    fixture.put(100).await.unwrap();
+    let before = fixture.requests();
+    let error = fixture.put(101).await.unwrap_err();
+    assert_eq!(error.to_string(), "the value of run r has 101 bytes and may have 100");
+    assert!(error.is_permanent());
+    assert_eq!(fixture.requests(), before);
+}
+
+#[tokio::test]
+async fn an_object_is_never_overwritten() {
+    let drawn = AtomicU64::new(0);
+    let fixture = fixture_drawing("p", move || u128::from(drawn.fetch_add(1, Ordering::Relaxed) / 2));
+    let (first, second) = (fixture.put(9).await.unwrap(), fixture.put(10).await.unwrap());
+    assert_ne!(first, second);
+    assert_eq!(fixture.values.get(&first).await.unwrap().len(), 9);
+
+    let fixture = fixture_drawing("p", || 1);
+    fixture.put(9).await.unwrap();
+    let error = fixture.put(10).await.unwrap_err();
+    assert!(matches!(error, Error::Store(object_store::Error::AlreadyExists { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_object_and_one_of_another_length_are_corrupt() {
+    let fixture = fixture();
+    let check = async |value: Value, expected: &str| {
+        let error = fixture.values.get(&value).await.unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert!(error.is_permanent());
+    };
+    let object = |path: &str, len| Value::Object(ObjectRef { path: path.to_owned(), len });
+    check(object("p/gone", 9), "object p/gone is corrupt: it is missing").await;
+    check(object("p//x", 9), "object p//x is corrupt: its path is none").await;
+    fixture.values.discard(&object("p//x", 9)).await;
+    let path = fixture.put(9).await.unwrap().object().unwrap().path.clone();
+    let expected = format!("object {path} is corrupt: it has 9 bytes and should have 10");
+    check(object(&path, 10), &expected).await;
+}
+
+#[tokio::test]
+async fn detached_values_may_be_large() {
+    let values = ObjectValues::detached(Arc::new(MemoryKv::new()));
+    let large = vec![1; 1024 * 1024];
+    let value = values.put(&owner(), large.clone().into()).await.unwrap();
+    assert!(value.object().is_some());
+    assert_eq!(values.get(&value).await.unwrap(), large);
+}
+
+#[test]
+fn no_record_holds_more_than_the_largest_inline_limit() {
+    let fixture = fixture();
+    let config = ObjectConfig { inline_limit: usize::MAX, ..fixture.values.config };
+    assert_eq!(ObjectValues::new(config).config.inline_limit, MAX_INLINE_LIMIT);
+}

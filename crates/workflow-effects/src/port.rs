@@ -1,0 +1,202 @@
+//! The port: what the layers above ask of a transactional key-value store, and nothing more.
+//!
+//! A commit names the bytes that it was decided on (`expect`) and writes each of those keys, so that of two commits
+//! decided on the same bytes one is refused. That is the only means of coordination here: no locks, no leases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use workflow_core::{JobId, Timestamp};
+
+use crate::error::{Error, Result, key_text};
+
+/// A transactional key-value store with durable commits.
+///
+/// Implementations keep this contract:
+///
+/// 1. A commit is applied as a whole or not at all, and it is durable when [`KvStore::commit`] returns it as `Ok`.
+/// 2. The expectations of a commit hold at the moment it is applied. They are exact for keys that the commit writes,
+///    which is every key it expects ([`Commit::check`]).
+/// 3. Commits become visible in the order in which they become durable: what a [`Read::Latest`] has seen is durable
+///    before any commit that was begun after that read.
+/// 4. A commit that has been handed over runs to its end, whatever becomes of the future that waits for it.
+#[async_trait]
+pub trait KvStore: Send + Sync + 'static {
+    /// The value at `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] and [`Error::Closed`] when the store cannot answer.
+    async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>>;
+
+    /// The entries of `range` in ascending order of their keys, at most `range.limit` of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] and [`Error::Closed`] when the store cannot answer.
+    async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage>;
+
+    /// Applies commits, each on its own; the answers are in the order of `commits`. The store may group them.
+    ///
+    /// Dropping the future abandons the answers, never the commits.
+    async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>>;
+}
+
+/// How fresh and how safe a read is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The latest commit's state, which a crash may still undo. Enough for whoever reads in order to commit: the log's
+    /// order makes a commit durable only after everything it has read.
+    Latest,
+    /// Waits for the commits in flight on what is read. Needed by whatever leaves the process: an answer, the start
+    /// of a step, a value handed to the user.
+    Durable,
+}
+
+/// Which entries a scan reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRange {
+    /// What the keys begin with.
+    pub prefix: Bytes,
+    /// Only keys greater than this one. A whole key, prefix included; it need not exist.
+    pub after: Option<Bytes>,
+    /// The most entries to return.
+    pub limit: usize,
+}
+
+/// What a scan read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScanPage {
+    /// Keys and values, keys ascending.
+    pub entries: Vec<(Bytes, Bytes)>,
+    /// Whether the range holds entries after the last of these.
+    pub more: bool,
+}
+
+/// Changes that are applied together or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Keys with the bytes (or the absence) that the commit was decided on. Each is also put or deleted.
+    ///
+    /// No two commits may put equal bytes at a compared key: records carry revisions for that. It is what lets
+    /// [`Committer`](crate::Committer) find out whether a commit of unknown outcome was applied.
+    pub expect: Vec<(Bytes, Option<Bytes>)>,
+    /// Keys and the values they get.
+    pub puts: Vec<(Bytes, Bytes)>,
+    /// Keys that are gone afterwards. A key without a value may be deleted.
+    pub deletes: Vec<Bytes>,
+    /// Jobs that are queued.
+    pub enqueues: Vec<Enqueue>,
+}
+
+/// A job that a commit queues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enqueue {
+    /// The queue.
+    pub queue: String,
+    /// The id, reserved beforehand.
+    pub job: JobId,
+    /// What the job carries.
+    pub payload: Bytes,
+    /// When the job may be delivered, if not at once.
+    pub due: Option<Timestamp>,
+}
+
+/// Why a commit was not acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub enum Rejected {
+    /// An expectation does not hold. Nothing was written; read again and decide again.
+    #[error("the commit was decided on bytes that are no longer there")]
+    Conflict,
+    /// The commit can never succeed. Nothing was written.
+    #[error("the commit is invalid")]
+    Invalid(#[source] Error),
+    /// The commit may or may not have been applied.
+    #[error("the outcome of the commit is unknown")]
+    Unknown(#[source] Error),
+}
+
+impl Commit {
+    /// What the commit leaves at `key`: `Some(None)` when it deletes the key, `None` when it does not write it.
+    pub fn next(&self, key: &[u8]) -> Option<Option<&Bytes>> {
+        let put = self.puts.iter().find(|(put, _)| put == key).map(|(_, value)| Some(value));
+        put.or_else(|| self.deletes.iter().any(|delete| delete == key).then_some(None))
+    }
+
+    /// Checks the rules that every commit keeps. Implementations of the port call this first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidCommit`] when a key is written twice, is both put and deleted, is expected twice, or is
+    /// expected and not written.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut written = BTreeSet::new();
+        let keys = self.puts.iter().map(|(key, _)| key).chain(&self.deletes);
+        for key in keys {
+            if !written.insert(key) {
+                return Err(invalid("writes the key more than once", key));
+            }
+        }
+        let mut expected = BTreeMap::new();
+        for (key, value) in &self.expect {
+            if expected.insert(key, value).is_some() {
+                return Err(invalid("expects the key more than once", key));
+            }
+            if !written.contains(key) {
+                return Err(invalid("expects the key and does not write it", key));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn invalid(problem: &str, key: &[u8]) -> Error {
+    Error::InvalidCommit { detail: format!("{problem}: {}", key_text(key)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(commit: &Commit, expected: Result<(), &str>) {
+        let found = commit.check().map_err(|error| error.to_string());
+        assert_eq!(found, expected.map_err(str::to_owned));
+    }
+
+    fn put(key: &'static str) -> (Bytes, Bytes) {
+        (key.into(), "value".into())
+    }
+
+    #[test]
+    fn a_commit_writes_what_it_expects_and_each_key_once() {
+        check(&Commit::default(), Ok(()));
+        let commit = Commit {
+            expect: vec![("a".into(), None), ("b".into(), Some("old".into()))],
+            puts: vec![put("a"), put("c")],
+            deletes: vec!["b".into(), "d".into()],
+            ..Commit::default()
+        };
+        check(&commit, Ok(()));
+        let mut wrong = commit.clone();
+        wrong.expect.push(("e".into(), None));
+        check(&wrong, Err("a commit expects the key and does not write it: \"e\""));
+        let mut wrong = commit.clone();
+        wrong.expect.push(("a".into(), None));
+        check(&wrong, Err("a commit expects the key more than once: \"a\""));
+        let mut wrong = commit.clone();
+        wrong.deletes.push("a".into());
+        check(&wrong, Err("a commit writes the key more than once: \"a\""));
+        let mut wrong = commit;
+        wrong.puts.push(put("a"));
+        check(&wrong, Err("a commit writes the key more than once: \"a\""));
+    }
+
+    #[test]
+    fn what_a_commit_leaves_at_a_key_is_told() {
+        let commit = Commit { puts: vec![put("a")], deletes: vec!["b".into()], ..Commit::default() };
+        assert_eq!(commit.next(b"a"), Some(Some(&Bytes::from("value"))));
+        assert_eq!(commit.next(b"b"), Some(None));
+        assert_eq!(commit.next(b"c"), None);
+    }
+}

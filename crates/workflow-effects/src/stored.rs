@@ -1,0 +1,26 @@
+//! The stored records: which bytes stand for what. The rest of the workspace sees the types of `workflow-core` and of
+//! this module, never their encoding.
+//!
+//! Every record is a versioned enum of private types that exist for storage alone, so that a change of the types in
+//! memory cannot change what is stored. Golden bytes pin each version: what was once written is read for ever.
+//! Decoding takes hostile bytes: it is bounded, refuses bytes after the end and parses ids again.
+
+mod codec;
+mod doorbell;
+mod memo;
+mod notification;
+mod objects;
+mod parts;
+mod run;
+mod spec;
+
+pub use codec::MAX_RECORD_LEN;
+pub use doorbell::{BellTarget, Doorbell, decode_doorbell, encode_doorbell};
+pub use memo::{MemoEntry, decode_memo_entry, encode_memo_entry};
+pub use notification::{NotificationRow, decode_notification, encode_notification};
+pub(crate) use objects::encode_objects_row;
+pub use run::{decode_run, encode_run};
+pub use spec::{Spec, decode_spec, encode_spec};
+
+#[cfg(test)]
+mod tests;
