@@ -1,0 +1,20 @@
+//! The command line: flags are parsed into types here and nowhere else.
+
+use crate::ci::Stage;
+
+xflags::xflags! {
+    /// Automation of the workflow project.
+    cmd xtask {
+        /// Run everything CI runs. Changes no file.
+        cmd ci {
+            /// Run one stage: tidy, fmt, clippy, tests, docs, features or light.
+            optional --only stage: Stage
+        }
+
+        /// Check layers, file headers and lengths, licences, links and the changelog.
+        cmd tidy {}
+
+        /// Format, apply lint suggestions and rewrite snapshots.
+        cmd fix {}
+    }
+}
