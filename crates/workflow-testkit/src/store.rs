@@ -1,0 +1,10 @@
+//! Object stores that wrap another store, to break it or to watch it.
+
+mod counting;
+mod gate;
+mod intercept;
+mod power_cut;
+
+pub use counting::{Counting, Requests};
+pub use gate::Gate;
+pub use power_cut::PowerCut;
