@@ -1,0 +1,110 @@
+//! Lowering: the one place that turns a decision into keys, bytes and jobs.
+
+use bytes::Bytes;
+use workflow_core::{Effect, Incarnation, JobId, Run, RunId, Timestamp, Transition};
+use workflow_effects::{
+    BellTarget, Commit, Doorbell, Enqueue, KeySpace, NotificationRow, Spec, StagedEffects, encode_doorbell,
+    encode_notification, encode_run, encode_spec,
+};
+
+use crate::engine::Queues;
+
+/// What lowering needs to know besides the transition.
+pub(crate) struct Lowering<'a> {
+    pub(crate) keys: &'a KeySpace,
+    pub(crate) queue_name: &'a str,
+    pub(crate) queues: &'a Queues,
+    /// The opening of the queue that rings the doorbells.
+    pub(crate) open: u64,
+    pub(crate) run_id: &'a RunId,
+    /// The record that the transition was decided on.
+    pub(crate) record: Option<&'a Bytes>,
+    pub(crate) spec: &'a Spec,
+    /// What the step or the submission staged.
+    pub(crate) staged: &'a StagedEffects,
+    /// The notification of an end that the hook observes, with its job.
+    pub(crate) notification: Option<NotificationRow>,
+}
+
+/// The transaction that carries `transition` out.
+pub(crate) fn lower(lowering: &Lowering<'_>, transition: &Transition) -> Commit {
+    let record_key = lowering.keys.run(lowering.run_id);
+    let mut commit = Commit { expect: vec![(record_key.clone(), lowering.record.cloned())], ..Commit::default() };
+    let incarnation = transition.next.incarnation().expect("a transition that is committed has a run");
+    commit.puts.push((record_key, encode_run(&transition.next).expect("a run that is not absent has a record")));
+    for effect in &transition.effects {
+        match effect {
+            Effect::RecordSubmission => {
+                let key = lowering.keys.spec(lowering.run_id, incarnation);
+                commit.puts.push((key, encode_spec(lowering.spec)));
+                apply_staged(&mut commit, lowering.staged);
+            }
+            Effect::EnqueueStep { job, due } => enqueue_step(&mut commit, lowering, incarnation, job, *due),
+            Effect::ApplyStaged => apply_staged(&mut commit, lowering.staged),
+            Effect::NotifyEnd => notify(&mut commit, lowering, incarnation),
+            Effect::ReleaseValue(_) => {}
+        }
+    }
+    commit
+}
+
+impl Lowering<'_> {
+    /// The queue payload of a doorbell.
+    fn doorbell(&self, incarnation: Incarnation, target: BellTarget) -> Bytes {
+        encode_doorbell(&Doorbell {
+            run_id: self.run_id.clone(),
+            incarnation,
+            queue_name: self.queue_name.to_owned(),
+            open: self.open,
+            target,
+        })
+    }
+}
+
+/// Adds staged application KV to `commit`.
+pub(crate) fn apply_staged(commit: &mut Commit, staged: &StagedEffects) {
+    commit.puts.extend(staged.puts.iter().map(|(key, value)| (key.clone(), value.clone())));
+    commit.deletes.extend(staged.deletes.iter().cloned());
+}
+
+fn enqueue_step(
+    commit: &mut Commit,
+    lowering: &Lowering<'_>,
+    incarnation: Incarnation,
+    job: &JobId,
+    due: Option<Timestamp>,
+) {
+    let queue = match lowering.spec.priority {
+        None => lowering.queues.of_priority(crate::engine::DEFAULT_PRIORITY),
+        Some(priority) => {
+            commit.puts.push((lowering.keys.priority(priority), Bytes::new()));
+            lowering.queues.of_priority(priority)
+        }
+    };
+    let payload = lowering.doorbell(incarnation, BellTarget::Step);
+    commit.enqueues.push(Enqueue { queue, job: job.clone(), payload, due });
+}
+
+fn notify(commit: &mut Commit, lowering: &Lowering<'_>, incarnation: Incarnation) {
+    let Some(row) = &lowering.notification else { return };
+    commit.puts.push((lowering.keys.notification(lowering.run_id, incarnation, 0), encode_notification(row)));
+    commit.enqueues.push(Enqueue {
+        queue: lowering.queues.notifications(),
+        job: row.state.job.clone(),
+        payload: lowering.doorbell(incarnation, BellTarget::Notification { redrive: 0 }),
+        due: None,
+    });
+}
+
+/// The values that nothing names any more once `transition` is durable.
+pub(crate) fn released(transition: &Transition) -> impl Iterator<Item = &workflow_core::Value> {
+    let named = |value: &workflow_core::Value| match &transition.next {
+        Run::Active(run) => run.payload.object() == value.object(),
+        Run::Ended(run) => run.result.as_ref().is_some_and(|result| result.object() == value.object()),
+        Run::Absent => false,
+    };
+    transition.effects.iter().filter_map(move |effect| match effect {
+        Effect::ReleaseValue(value) if value.object().is_some() && !named(value) => Some(value),
+        _ => None,
+    })
+}

@@ -1,0 +1,152 @@
+//! The port that the runtime drives: key-value transactions and jobs. One implementation stands on Taquba; whoever
+//! brings another queue implements these traits and nothing else.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+use workflow_core::{JobId, Timestamp};
+use workflow_effects::{Error, KvStore};
+
+/// A queue whose jobs and key-value pairs change in the same transactions.
+///
+/// # Contract
+///
+/// 1. A job is enqueued by [`KvStore::commit`] and by nothing else. It is delivered once its time has come, to one
+///    claim at a time, again and again until it is settled.
+/// 2. `commit`, [`claim`](Self::claim) and [`settle`](Self::settle), once begun, run to their end: a caller that drops
+///    the future abandons the answer, never the call.
+/// 3. A commit may be seen by `claim`, and by reads that ask for the latest, before it is durable. A claim need not be
+///    durable when it returns; [`persist_claims`](Self::persist_claims) makes it so.
+/// 4. Deliveries are counted per job, every claim that became durable included.
+/// 5. Times are the [`clock`](Self::clock)'s. Due times and leases follow it. A clock that is set, or a machine that
+///    sleeps, ends no lease early.
+///
+/// Once the queue is lost to this process (closed, taken over by another process, its storage stopped) every call says
+/// so with [`Error::Closed`], calls that wait included, within seconds and for ever.
+#[async_trait]
+pub trait QueuePort: KvStore {
+    /// Claims up to `max` jobs of `queue` that are ready or due, under a lease of `lease`. Empty when there are none.
+    ///
+    /// Jobs that are claimed for a caller who has dropped the future come back when their leases end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] when the queue cannot answer now, [`Error::Closed`] when it never will again.
+    async fn claim(&self, queue: &str, max: usize, lease: Duration) -> Result<Vec<ClaimedJob>, Error>;
+
+    /// Returns once no crash can undo any claim that this process made before the call.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    async fn persist_claims(&self) -> Result<(), Error>;
+
+    /// Makes the lease of `claim` end `lease` from now. Does not wait: where the extension has to travel, a loss is
+    /// reported through [`ClaimedJob::lost`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] or any other error when the claim is known to be lost.
+    fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error>;
+
+    /// Ends a claim after the commit that it led to. Repeats itself until the settlement is durable or the claim is
+    /// gone; it carries no effects, so that a repetition changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the queue was closed first. The job is then delivered again after the next open.
+    async fn settle(&self, settlement: Settlement) -> Result<(), Error>;
+
+    /// Returns when a job of one of `queues` may have become ready or due since the caller's last claim found nothing,
+    /// and after `at_most` in any case. Of several who wait for one queue, a job may wake only one.
+    async fn wait_for_work(&self, queues: &[String], at_most: Duration);
+
+    /// Waits until the durable value of `key` is another than `seen`, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// As [`KvStore::get`].
+    async fn wait_for_change(&self, key: &[u8], seen: Option<&Bytes>) -> Result<Option<Bytes>, Error>;
+
+    /// Whether a job of `queue` may be waiting to be claimed, as far as this process knows. A cheap hint: it may be
+    /// wrongly true until the next claim, and wrongly false only for jobs that others than this process made ready.
+    fn may_have_ready_job(&self, queue: &str) -> bool;
+
+    /// The ids of the dead jobs of `queue`, in no particular order, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error>;
+
+    /// An id for a job to be enqueued. No two calls give the same, in any process.
+    fn next_job_id(&self) -> JobId;
+
+    /// A random number of this opening of the queue: equal while a claim that is not durable can be lost, different
+    /// after a crash.
+    fn open_number(&self) -> u64;
+
+    /// The clock of the queue.
+    fn clock(&self) -> Arc<dyn Clock>;
+}
+
+/// Tells the time and waits. Implementations decide what time is; everything in the runtime waits through it.
+#[async_trait]
+pub trait Clock: Send + Sync + 'static {
+    /// The time. It never goes back.
+    fn now(&self) -> Timestamp;
+
+    /// Waits for `duration`.
+    async fn sleep(&self, duration: Duration);
+}
+
+/// One delivery of a job.
+#[derive(Debug)]
+pub struct ClaimedJob {
+    /// Stands for the delivery towards the queue.
+    pub claim: Claim,
+    /// The job.
+    pub job: JobId,
+    /// Its payload.
+    pub payload: Bytes,
+    /// How often it has been delivered, this time included; at least 1.
+    pub deliveries: u32,
+    /// Fires when the claim is lost.
+    pub lost: CancellationToken,
+}
+
+/// A queue's own handle of a delivery, opaque to the runtime.
+#[derive(Clone)]
+pub struct Claim(Arc<dyn Any + Send + Sync>);
+
+impl Claim {
+    /// Wraps the queue's handle.
+    pub fn new<T: Any + Send + Sync>(handle: T) -> Self {
+        Self(Arc::new(handle))
+    }
+
+    /// The queue's handle, if it is a `T`.
+    pub fn handle<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Claim")
+    }
+}
+
+/// How a claim ends.
+#[derive(Clone, Debug)]
+pub enum Settlement {
+    /// The job is done and forgotten.
+    Ack(Claim),
+    /// The job is kept among the dead ones, with the reason.
+    Dead(Claim, String),
+}

@@ -1,0 +1,153 @@
+//! Builds a runtime from a queue, a store, the user's code and settings; finds misconfigurations before anything runs.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use workflow_core::RetryPolicy;
+use workflow_effects::{Committer, KeySpace, KvStore, ObjectConfig, ObjectValues};
+
+use super::WorkflowRuntime;
+use crate::engine::{Engine, Queues};
+use crate::ids::{IdSource, RandomIds};
+use crate::lease::Leases;
+use crate::port::QueuePort;
+use crate::settings::Settings;
+use crate::{Result, StepRunner, TerminalHook};
+
+/// Collects what a runtime is built from. The setters fill a [`Settings`], whose fields say what each means.
+#[must_use]
+pub struct WorkflowRuntimeBuilder<R, H> {
+    port: Arc<dyn QueuePort>,
+    store: Arc<dyn ObjectStore>,
+    runner: R,
+    hook: H,
+    ids: Arc<dyn IdSource>,
+    settings: Settings,
+}
+
+impl<R, H> WorkflowRuntime<R, H>
+where
+    R: StepRunner + 'static,
+    H: TerminalHook + 'static,
+{
+    /// A runtime over any implementation of the port. `store` holds the large values.
+    pub fn over(
+        port: Arc<dyn QueuePort>,
+        store: Arc<dyn ObjectStore>,
+        runner: R,
+        hook: H,
+    ) -> WorkflowRuntimeBuilder<R, H> {
+        WorkflowRuntimeBuilder { port, store, runner, hook, ids: Arc::new(RandomIds), settings: Settings::default() }
+    }
+}
+
+/// Setters of one field each, which take the field's type.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.settings.$field = $field;
+                self
+            }
+        )*
+    };
+}
+
+impl<R, H> WorkflowRuntimeBuilder<R, H>
+where
+    R: StepRunner + 'static,
+    H: TerminalHook + 'static,
+{
+    /// Replaces all settings.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets [`Settings::queue_name`].
+    pub fn queue_name(mut self, name: impl Into<String>) -> Self {
+        self.settings.queue_name = name.into();
+        self
+    }
+
+    /// Sets [`Settings::prefix`].
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.prefix = prefix.into();
+        self
+    }
+
+    setters! {
+        /// Sets [`Settings::max_concurrent_steps`].
+        max_concurrent_steps: usize,
+        /// Sets [`Settings::max_concurrent_hooks`].
+        max_concurrent_hooks: usize,
+        /// Sets [`Settings::inline_steps`].
+        inline_steps: u32,
+        /// Sets [`Settings::max_attempts_per_step`].
+        max_attempts_per_step: u32,
+        /// Sets [`Settings::retry_policy`].
+        retry_policy: RetryPolicy,
+        /// Sets [`Settings::lease`].
+        lease: Duration,
+        /// Sets [`Settings::shutdown_grace`].
+        shutdown_grace: Duration,
+        /// Sets [`Settings::hook_attempts`].
+        hook_attempts: u32,
+        /// Sets [`Settings::inline_limit`].
+        inline_limit: usize,
+        /// Sets [`Settings::max_value_size`].
+        max_value_size: u64,
+    }
+
+    /// Sets [`Settings::step_timeout`].
+    pub fn step_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.settings.step_timeout = timeout.into();
+        self
+    }
+
+    /// Takes ids and chance from `ids`, so that a test can fix them.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Checks the settings and makes the runtime. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misconfigured`](crate::Error::Misconfigured), naming the setting.
+    pub fn build(self) -> Result<WorkflowRuntime<R, H>> {
+        let Self { port, store, runner, hook, ids, settings } = self;
+        settings.check()?;
+        let kv: Arc<dyn KvStore> = port.clone();
+        let keys = KeySpace::new(&settings.queue_name);
+        let fresh = ids.clone();
+        let objects = ObjectValues::new(ObjectConfig {
+            kv: kv.clone(),
+            store,
+            keys: keys.clone(),
+            prefix: settings.prefix.clone(),
+            inline_limit: settings.inline_limit,
+            max_value_size: settings.max_value_size,
+            fresh: Box::new(move || fresh.random()),
+        });
+        let engine = Engine {
+            committer: Committer::new(kv),
+            objects: Arc::new(objects),
+            keys,
+            clock: port.clock(),
+            ids,
+            runner: Arc::new(runner),
+            hook: Arc::new(hook),
+            leases: Leases::new(port.clone(), settings.lease),
+            queues: Queues::new(&settings.queue_name),
+            running: AtomicBool::new(false),
+            port,
+            settings,
+        };
+        Ok(WorkflowRuntime { engine: Arc::new(engine) })
+    }
+}

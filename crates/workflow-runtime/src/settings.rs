@@ -1,0 +1,176 @@
+//! Everything about a runtime that is plain data, with the defaults and the checks.
+
+use std::time::Duration;
+
+use workflow_core::RetryPolicy;
+
+use crate::{Error, Result};
+
+/// The longest queue name in bytes.
+pub const MAX_QUEUE_NAME_LEN: usize = 200;
+/// The largest inline limit in bytes.
+pub const MAX_INLINE_LIMIT: usize = 64 * 1024;
+/// The suffix of the queue that holds a runtime's terminal notifications.
+pub(crate) const NOTIFICATION_SUFFIX: &str = ".notifications";
+
+/// Plain data that a runtime is built from. The setters of [`WorkflowRuntimeBuilder`](crate::WorkflowRuntimeBuilder)
+/// fill one. Durations may be anything up to [`Duration::MAX`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Names the runs of this runtime: runtimes of other names never see them. 1 to 200 bytes of `[A-Za-z0-9._-]`,
+    /// beginning with a letter or digit, not ending in a dot and digits, nor in `.notifications`.
+    pub queue_name: String,
+    /// Where large values live in the object store: a relative path without `.` and `..`.
+    pub prefix: String,
+    /// How many steps execute at the same time, at least 1.
+    pub max_concurrent_steps: usize,
+    /// How many terminal hooks execute at the same time, at least 1.
+    pub max_concurrent_hooks: usize,
+    /// How many immediate steps of a run follow each other in one delivery while other runs wait for a slot. 0 sends
+    /// every step through the queue.
+    pub inline_steps: u32,
+    /// How often a step is attempted when its submission does not say, at least 1.
+    pub max_attempts_per_step: u32,
+    /// The wait before another attempt.
+    pub retry_policy: RetryPolicy,
+    /// How long a step or hook may take. `None`: as long as it likes.
+    pub step_timeout: Option<Duration>,
+    /// The lease of a delivery, renewed at a third; at least 1 s.
+    pub lease: Duration,
+    /// How long running steps may go on after the shutdown began, before they are handed back.
+    pub shutdown_grace: Duration,
+    /// How often a failing hook is called, at least 1.
+    pub hook_attempts: u32,
+    /// Values up to this size are stored in the record, larger ones as objects. At most 64 KiB.
+    pub inline_limit: usize,
+    /// The largest payload, result and memo value, in bytes.
+    pub max_value_size: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            queue_name: "workflow-steps".to_owned(),
+            prefix: "workflow-objects".to_owned(),
+            max_concurrent_steps: 256,
+            max_concurrent_hooks: 32,
+            inline_steps: 32,
+            max_attempts_per_step: 5,
+            retry_policy: RetryPolicy::default(),
+            step_timeout: None,
+            lease: Duration::from_secs(30),
+            shutdown_grace: Duration::from_secs(30),
+            hook_attempts: 20,
+            inline_limit: 32 * 1024,
+            max_value_size: 64 * 1024 * 1024,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks every rule that the fields' documentation states.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misconfigured`] naming the setting.
+    pub fn check(&self) -> Result<()> {
+        check_queue_name(&self.queue_name)?;
+        check_prefix(&self.prefix)?;
+        let at_least_one = [
+            ("max_concurrent_steps", self.max_concurrent_steps),
+            ("max_concurrent_hooks", self.max_concurrent_hooks),
+            ("max_attempts_per_step", self.max_attempts_per_step as usize),
+            ("hook_attempts", self.hook_attempts as usize),
+        ];
+        for (name, value) in at_least_one {
+            ensure(value >= 1, || format!("{name} must be at least 1"))?;
+        }
+        ensure(self.max_concurrent_steps <= MAX_SLOTS, || format!("max_concurrent_steps is at most {MAX_SLOTS}"))?;
+        ensure(self.max_concurrent_hooks <= MAX_SLOTS, || format!("max_concurrent_hooks is at most {MAX_SLOTS}"))?;
+        ensure(self.lease >= Duration::from_secs(1), || "lease must be at least 1 s".to_owned())?;
+        ensure(self.inline_limit <= MAX_INLINE_LIMIT, || {
+            format!("inline_limit is at most {MAX_INLINE_LIMIT} bytes, not {}", self.inline_limit)
+        })
+    }
+}
+
+const MAX_SLOTS: usize = 1 << 20;
+
+fn check_queue_name(name: &str) -> Result<()> {
+    let misnamed = |rule: &str| Error::Misconfigured(format!("queue_name `{}` {rule}", name.escape_debug()));
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name.is_empty() || name.len() > MAX_QUEUE_NAME_LEN {
+        return Err(misnamed("must have 1 to 200 bytes"));
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(plain) {
+        return Err(misnamed("must be letters, digits, `.`, `_` and `-`, beginning with a letter or digit"));
+    }
+    let ends_in_number = name.rsplit_once('.').is_some_and(|(_, end)| end.chars().all(|c| c.is_ascii_digit()));
+    if ends_in_number {
+        return Err(misnamed("ends in a dot and digits, which names a priority"));
+    }
+    if name.ends_with(NOTIFICATION_SUFFIX) {
+        return Err(misnamed("ends in `.notifications`, which names the queue of terminal notifications"));
+    }
+    Ok(())
+}
+
+fn check_prefix(prefix: &str) -> Result<()> {
+    let plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\0', '\\']);
+    ensure(prefix.split('/').all(plain), || {
+        format!("prefix `{}` must be a relative path without empty parts, `.` and `..`", prefix.escape_debug())
+    })
+}
+
+fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::Misconfigured(problem())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: impl FnOnce(&mut Settings), accepted: bool) {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let answer = settings.check();
+        assert_eq!(answer.is_ok(), accepted, "{settings:?}: {answer:?}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        check(|_| (), true);
+        check(|s| s.max_concurrent_steps = 0, false);
+        check(|s| s.max_concurrent_steps = usize::MAX, false);
+        check(|s| s.max_concurrent_hooks = 0, false);
+        check(|s| s.max_attempts_per_step = 0, false);
+        check(|s| s.hook_attempts = 0, false);
+        check(|s| s.lease = Duration::from_millis(999), false);
+        check(|s| s.inline_limit = 64 * 1024, true);
+        check(|s| s.inline_limit = 64 * 1024 + 1, false);
+        check(|s| s.max_attempts_per_step = u32::MAX, true);
+        check(|s| s.step_timeout = Some(Duration::MAX), true);
+        check(|s| s.lease = Duration::MAX, true);
+    }
+
+    #[test]
+    fn a_queue_name_cannot_be_taken_for_another_queue() {
+        let names =
+            [("a", true), ("a.b", true), ("a.7", false), ("a.", false), ("a.notifications", false), ("", false)];
+        for (name, accepted) in names {
+            check(|s| s.queue_name = name.to_owned(), accepted);
+        }
+        check(|s| s.queue_name = "a/b".to_owned(), false);
+        check(|s| s.queue_name = "-a".to_owned(), false);
+        check(|s| s.queue_name = "x".repeat(200), true);
+        check(|s| s.queue_name = "x".repeat(201), false);
+    }
+
+    #[test]
+    fn a_prefix_stays_inside_the_store() {
+        for (prefix, accepted) in [("a/b", true), ("", false), ("/a", false), ("a/../b", false), ("a//b", false)] {
+            check(|s| s.prefix = prefix.to_owned(), accepted);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Claims, one at a time per queue, and their ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::taquba::{ClaimOutcome, JobStatus};
+use tracing::{error, warn};
+use workflow_core::Timestamp;
+use workflow_effects::Error;
+
+use super::leases::held;
+use super::queue::Shared;
+use crate::port::{Claim, ClaimedJob, Clock, Settlement};
+
+/// A page of the listing of scheduled jobs.
+const PAGE: usize = 256;
+/// The pauses between the tries of a settlement grow from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Shared {
+    /// Claims what is due by our own timer, then what is ready.
+    pub(super) async fn claim(
+        self: Arc<Self>,
+        queue: &str,
+        max: usize,
+        lease: Duration,
+    ) -> Result<Vec<ClaimedJob>, Error> {
+        let lane = self.lanes.of(queue);
+        let _turn = lane.turn.lock().await;
+        self.load_schedule(queue).await?;
+        let _making = self.leases.making().await;
+        let mut claims = self.claim_due(queue, max, lease).await?;
+        let left = max - claims.len();
+        if left > 0 {
+            let before = lane.before_claim();
+            let ready = self.queue.claim_batch(queue, left, lease).await;
+            if let Ok(ready) = &ready {
+                lane.claimed(&before, ready.len(), ready.len() < left);
+            }
+            match ready {
+                Ok(ready) => claims.extend(ready),
+                Err(cause) if claims.is_empty() => return Err(self.failure(cause).await),
+                Err(cause) => warn!(queue, error = &cause as &dyn std::error::Error, "claim failed half-way"),
+            }
+        }
+        Ok(claims.into_iter().map(|claim| self.hand_out(claim)).collect())
+    }
+
+    /// Claims by id what our own timer says is due.
+    async fn claim_due(&self, queue: &str, max: usize, lease: Duration) -> Result<Vec<::taquba::Claim>, Error> {
+        let mut claims = Vec::new();
+        let mut due = self.schedule.take_due(queue, self.clock.now(), max).into_iter();
+        while let Some((at, job)) = due.next() {
+            match self.queue.claim_by_id(job.as_str(), lease).await {
+                Ok(ClaimOutcome::Claimed(claim)) => claims.push(*claim),
+                Ok(ClaimOutcome::NotClaimable | ClaimOutcome::NotFound) => {}
+                Err(cause) => {
+                    for (at, job) in due.chain([(at, job)]) {
+                        self.schedule.add(queue, at, job);
+                    }
+                    return if claims.is_empty() { Err(self.failure(cause).await) } else { Ok(claims) };
+                }
+            }
+        }
+        Ok(claims)
+    }
+
+    /// Reads once which doorbells earlier processes scheduled. What this process adds meanwhile is added beside.
+    async fn load_schedule(&self, queue: &str) -> Result<(), Error> {
+        if self.schedule.is_loaded(queue) {
+            return Ok(());
+        }
+        let mut cursor = None;
+        loop {
+            let view = self.queue.view();
+            let page = match view.list_jobs(queue, JobStatus::Scheduled, cursor.as_deref(), PAGE).await {
+                Ok(page) => page,
+                Err(cause) if cause.is_permanent() => {
+                    // It would fail for ever. The queue's scheduler rings what the timer does not know of.
+                    error!(queue, error = &cause as &dyn std::error::Error, "scheduled jobs do not read");
+                    break;
+                }
+                Err(cause) => return Err(self.failure(cause).await),
+            };
+            for job in page.jobs {
+                if let Some(run_at) = job.run_at {
+                    self.schedule.add(queue, Timestamp::from_millis(run_at), job.id.into());
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        self.schedule.set_loaded(queue);
+        Ok(())
+    }
+
+    fn hand_out(self: &Arc<Self>, claim: ::taquba::Claim) -> ClaimedJob {
+        let (job, payload, deliveries) = (claim.id.clone(), claim.payload.clone(), claim.attempts);
+        let lost = claim.cancel_token().clone();
+        let held = self.leases.hold(claim, Arc::downgrade(self));
+        ClaimedJob { claim: Claim::new(held), job: job.into(), payload: payload.into(), deliveries, lost }
+    }
+
+    /// Ends a claim, again and again until it holds or the claim is gone.
+    pub(super) async fn settle(self: Arc<Self>, settlement: Settlement) -> Result<(), Error> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (claim, settled) = match &settlement {
+                Settlement::Ack(claim) => (claim, self.queue.ack(&held(claim).claim).await),
+                Settlement::Dead(claim, reason) => (claim, self.queue.dead_letter(&held(claim).claim, reason).await),
+            };
+            let cause = match settled {
+                Ok(()) | Err(::taquba::Error::ClaimLost) => return Ok(()),
+                Err(cause) if cause.is_permanent() => {
+                    let job = &held(claim).claim.id;
+                    error!(job_id = job, error = &cause as &dyn std::error::Error, "a claim cannot be settled");
+                    return Ok(());
+                }
+                Err(cause) => self.failure(cause).await,
+            };
+            if cause.is_closed() {
+                return Err(cause);
+            }
+            warn!(error = &cause as &dyn std::error::Error, "settlement is repeated");
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+}

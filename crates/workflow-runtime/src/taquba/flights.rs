@@ -1,0 +1,202 @@
+//! Which keys have a commit in flight: what the store shows of them, a crash can still undo.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// The keys in flight.
+#[derive(Default)]
+pub(super) struct Flights {
+    airborne: Mutex<BTreeMap<Bytes, Vec<Flight>>>,
+}
+
+type Flight = Arc<watch::Sender<State>>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Airborne,
+    Landed,
+    /// The commit failed: whether it was applied, and is durable, is unknown.
+    Crashed,
+}
+
+/// A commit in flight. Dropped without [`land`](Self::land), it has crashed.
+pub(super) struct InFlight {
+    flights: Arc<Flights>,
+    keys: Vec<Bytes>,
+    flight: Flight,
+}
+
+/// Crashed flights: what was read may be of theirs. A durable write that began after the read dispels it.
+pub(super) struct Doubt(Vec<Flight>);
+
+impl Flights {
+    /// Marks `keys` as in flight, before the commit begins.
+    pub(super) fn take_off(self: &Arc<Self>, keys: Vec<Bytes>) -> InFlight {
+        let flight = Arc::new(watch::Sender::new(State::Airborne));
+        let mut airborne = self.lock();
+        for key in &keys {
+            airborne.entry(key.clone()).or_default().push(flight.clone());
+        }
+        drop(airborne);
+        InFlight { flights: self.clone(), keys, flight }
+    }
+
+    /// Waits until every commit in flight on `key` has ended. Call it after the read: what was read is durable then,
+    /// unless there is a doubt.
+    pub(super) async fn settled(&self, key: &[u8]) -> Result<(), Doubt> {
+        let flights = self.lock().get(key).cloned().unwrap_or_default();
+        all_landed(flights).await
+    }
+
+    /// As [`settled`](Self::settled), for all keys with `prefix` after `after`, up to `last` if given.
+    pub(super) async fn settled_in(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        last: Option<&[u8]>,
+    ) -> Result<(), Doubt> {
+        let start = match after {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix),
+        };
+        let flights = {
+            let airborne = self.lock();
+            airborne
+                .range::<[u8], _>((start, Bound::Unbounded))
+                .take_while(|(key, _)| key.starts_with(prefix) && last.is_none_or(|last| key.as_ref() <= last))
+                .flat_map(|(_, flights)| flights.iter().cloned())
+                .collect()
+        };
+        all_landed(flights).await
+    }
+
+    /// Forgets the crashes of `doubt`.
+    pub(super) fn dispel(&self, doubt: &Doubt) {
+        self.lock().retain(|_, flights| {
+            flights.retain(|flight| !doubt.0.iter().any(|crashed| Arc::ptr_eq(crashed, flight)));
+            !flights.is_empty()
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Bytes, Vec<Flight>>> {
+        self.airborne.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn all_landed(flights: Vec<Flight>) -> Result<(), Doubt> {
+    let mut crashed = Vec::new();
+    for flight in flights {
+        let landed = {
+            let mut state = flight.subscribe();
+            state.wait_for(|state| *state != State::Airborne).await.is_ok_and(|state| *state == State::Landed)
+        };
+        if !landed {
+            crashed.push(flight);
+        }
+    }
+    if crashed.is_empty() { Ok(()) } else { Err(Doubt(crashed)) }
+}
+
+impl InFlight {
+    /// The commit has ended: durable, or refused without a trace.
+    pub(super) fn land(self) {
+        self.flight.send_replace(State::Landed);
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let crashed = self.flight.send_if_modified(|state| {
+            let airborne = *state == State::Airborne;
+            if airborne {
+                *state = State::Crashed;
+            }
+            airborne
+        });
+        if crashed {
+            // It stays on its keys: a read that saw the commit may come here only now.
+            return;
+        }
+        let mut airborne = self.flights.lock();
+        for key in &self.keys {
+            let Some(flights) = airborne.get_mut(key) else { continue };
+            flights.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
+            if flights.is_empty() {
+                airborne.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn key(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    /// Whether a read of `key` is durable now; nothing while it has to wait.
+    fn settled(flights: &Flights, key: &[u8]) -> Option<bool> {
+        flights.settled(key).now_or_never().map(|settled| settled.is_ok())
+    }
+
+    #[test]
+    fn a_read_waits_for_the_commits_that_were_in_flight() {
+        let flights = Arc::new(Flights::default());
+        assert_eq!(settled(&flights, b"a"), Some(true));
+        let first = flights.take_off(vec![key("a"), key("b")]);
+        let mut waiting = Box::pin(flights.settled(b"a"));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let _second = flights.take_off(vec![key("a")]);
+        first.land();
+        assert!(waiting.now_or_never().is_some_and(|settled| settled.is_ok()));
+        assert_eq!(settled(&flights, b"b"), Some(true));
+        assert_eq!(settled(&flights, b"a"), None);
+    }
+
+    #[test]
+    fn a_scan_waits_for_its_range_only() {
+        let flights = Arc::new(Flights::default());
+        let _flight = flights.take_off(vec![key("p/5")]);
+        let check = |prefix: &[u8], after: Option<&[u8]>, last: Option<&[u8]>, settled: bool| {
+            let answer = flights.settled_in(prefix, after, last).now_or_never();
+            assert_eq!(answer.is_some(), settled);
+        };
+        check(b"p/", None, None, false);
+        check(b"q/", None, None, true);
+        check(b"p/", Some(b"p/5"), None, true);
+        check(b"p/", Some(b"p/4"), Some(b"p/5"), false);
+        check(b"p/", None, Some(b"p/4"), true);
+    }
+
+    #[test]
+    fn a_failed_commit_is_told_to_those_who_wait_and_to_those_who_come_later() {
+        let flights = Arc::new(Flights::default());
+        let flight = flights.take_off(vec![key("a"), key("b")]);
+        let mut waiting = Box::pin(flights.settled(b"a"));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(flight);
+        assert!(waiting.now_or_never().is_some_and(|settled| settled.is_err()));
+        assert_eq!(settled(&flights, b"a"), Some(false));
+        assert_eq!(settled(&flights, b"b"), Some(false));
+        assert_eq!(settled(&flights, b"c"), Some(true));
+    }
+
+    #[test]
+    fn a_doubt_that_is_dispelled_is_forgotten_on_every_key() {
+        let flights = Arc::new(Flights::default());
+        drop(flights.take_off(vec![key("a"), key("b")]));
+        drop(flights.take_off(vec![key("b")]));
+        let doubt = flights.settled(b"a").now_or_never().and_then(Result::err).expect("it crashed");
+        flights.dispel(&doubt);
+        assert_eq!(settled(&flights, b"a"), Some(true));
+        assert_eq!(settled(&flights, b"b"), Some(false), "another crash is doubted still");
+    }
+}

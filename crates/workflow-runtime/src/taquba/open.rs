@@ -1,0 +1,178 @@
+//! Opening a store by its URL, with the settings that fit it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::taquba::{OpenOptions, Queue, QueueConfig};
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use tracing::error;
+use url::Url;
+use workflow_effects::{KvReadHandle, KvStore};
+
+use super::clock::SteadyClock;
+use super::failure::{ClockBehind, error as failure};
+use super::queue::{MARK_KEY, TaqubaQueue};
+use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
+use crate::{Error, Result, StepRunner, TerminalHook};
+
+/// The path of the queue inside its store.
+const QUEUE_PATH: &str = "queue";
+/// How long a durable write waits for its flush on a store that costs nothing to flush.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
+/// Due doorbells are claimed by our own timer; the queue's scheduler is the safety net.
+const SCHEDULER_INTERVAL: Duration = Duration::from_secs(60);
+/// How long an open waits for a system's clock that is behind the last write of the store.
+const CLOCK_WAIT: Duration = Duration::from_secs(60);
+/// The pause between its looks.
+const CLOCK_PAUSE: Duration = Duration::from_secs(1);
+/// How long a closing store waits for the runtime's last background tasks.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
+
+/// An open store: the queue and the object store under it.
+///
+/// Make runtimes with [`runtime`](Self::runtime), and [`close`](Self::close) it when they are gone. One process at a
+/// time: opening the same store in a second process takes it away from the first.
+pub struct Storage {
+    queue: Arc<Queue>,
+    port: TaqubaQueue,
+    store: Arc<dyn ObjectStore>,
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("store", &self.store.to_string()).finish_non_exhaustive()
+    }
+}
+
+/// Opens the store that `url` names, making it when it is not there.
+///
+/// | URL | store |
+/// | --- | --- |
+/// | `file:///var/lib/app` | a local directory, synced to disk at every commit |
+/// | `memory:` | this process's memory, for tests and examples |
+///
+/// # Errors
+///
+/// [`Error::InvalidUrl`] when the URL has another form or its directory cannot be made; [`Error::Store`] and
+/// [`Error::Queue`] when the store cannot be opened. While the system's clock is behind the last write of the store,
+/// nothing can be written: the call waits for the clock for a minute, then fails with an error that says so.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> workflow_runtime::Result<()> {
+/// let storage = workflow_runtime::open("memory:").await?;
+/// assert!(storage.kv().get(b"nothing").await?.is_none());
+/// storage.close().await?;
+/// # Ok(()) }
+/// ```
+pub async fn open(url: &str) -> Result<Storage> {
+    open_store(store_of(url)?).await
+}
+
+/// Opens a queue on `store` as [`open`] does on the store of a URL.
+///
+/// Writes are refused while the system's clock is behind the last write of the store, and one that is refused stops
+/// the storage engine for good. So a write proves the clock here, before anyone relies on the store.
+async fn open_store(store: Arc<dyn ObjectStore>) -> Result<Storage> {
+    let deadline = tokio::time::Instant::now() + CLOCK_WAIT;
+    let mut told = false;
+    loop {
+        let cause = match try_open(store.clone()).await {
+            Err(cause) if ClockBehind::is_told_by(&cause) => ClockBehind(cause),
+            opened => return Ok(opened.map_err(failure)?),
+        };
+        if !told {
+            error!(error = &cause as &dyn std::error::Error, "waiting for the system's clock");
+            told = true;
+        }
+        if tokio::time::Instant::now() >= deadline {
+            return Err(Error::Queue(Box::new(cause)));
+        }
+        tokio::time::sleep(CLOCK_PAUSE).await;
+    }
+}
+
+async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Error> {
+    let clock = Arc::new(SteadyClock::new());
+    let config = QueueConfig::default().dead_retention(None).max_attempts(u32::MAX);
+    let mut options = OpenOptions::default()
+        .flush_interval(FLUSH_INTERVAL)
+        .scheduler_interval(SCHEDULER_INTERVAL)
+        .payload_offload_threshold(None)
+        .clock(clock.clone());
+    options.default_queue_config = config;
+    let queue = Arc::new(Queue::open_with_options(store.clone(), QUEUE_PATH, options).await?);
+    queue.kv_put(MARK_KEY, b"").await?;
+    let port = TaqubaQueue::over(queue.clone());
+    port.follow_wall_clock(clock);
+    Ok(Storage { queue, port, store })
+}
+
+fn store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
+    let invalid = |problem: String| Error::InvalidUrl { url: url.to_owned(), problem };
+    let parsed = Url::parse(url).map_err(|cause| invalid(cause.to_string()))?;
+    match parsed.scheme() {
+        "memory" => Ok(Arc::new(InMemory::new())),
+        "file" => {
+            let path = parsed
+                .to_file_path()
+                .map_err(|()| invalid("a file URL names an absolute path: `file:///path`".to_owned()))?;
+            std::fs::create_dir_all(&path).map_err(|cause| invalid(cause.to_string()))?;
+            let store = LocalFileSystem::new_with_prefix(&path).map_err(|cause| invalid(cause.to_string()))?;
+            Ok(Arc::new(store.with_fsync(true)))
+        }
+        scheme => Err(invalid(format!("scheme `{scheme}` is neither `file` nor `memory`"))),
+    }
+}
+
+impl Storage {
+    /// A runtime on this store. See [`WorkflowRuntimeBuilder`].
+    pub fn runtime<R, H>(&self, runner: R, hook: H) -> WorkflowRuntimeBuilder<R, H>
+    where
+        R: StepRunner + 'static,
+        H: TerminalHook + 'static,
+    {
+        WorkflowRuntime::over(Arc::new(self.port.clone()), self.store.clone(), runner, hook)
+    }
+
+    /// Reads of committed application KV, without a runtime.
+    pub fn kv(&self) -> KvReadHandle {
+        let kv: Arc<dyn KvStore> = Arc::new(self.port.clone());
+        KvReadHandle::new(kv)
+    }
+
+    /// The Taquba queue.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// The object store.
+    pub fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// Closes the store. Drop every runtime and handle of it first. A store that is not closed loses nothing: the
+    /// next open takes a little longer. Dropping the future leaves it to close with its last holder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] when something still holds the store after 5 s; it is then left to close with its last holder.
+    pub async fn close(self) -> Result<()> {
+        let Self { mut queue, port, store: _ } = self;
+        drop(port);
+        let deadline = tokio::time::Instant::now() + CLOSE_WAIT;
+        loop {
+            match Arc::try_unwrap(queue) {
+                Ok(queue) => return Ok(queue.close().await.map_err(failure)?),
+                Err(_) if tokio::time::Instant::now() >= deadline => return Err(Error::InUse),
+                Err(shared) => queue = shared,
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The port over one Taquba queue.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use ::taquba::{JobStatus, Queue};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{join_all, select_all};
+use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
+use workflow_core::JobId;
+use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
+
+use super::clock::{QueueClock, SteadyClock};
+use super::flights::Flights;
+use super::lanes::Lanes;
+use super::leases::{Leases, clamped, follow_wall_clock};
+use super::schedule::Schedule;
+use super::watchers::Watchers;
+use crate::port::{Claim, ClaimedJob, Clock, QueuePort, Settlement};
+
+/// The key that makes everything before it durable by being written. Nobody reads what it holds.
+pub(super) const MARK_KEY: &[u8] = b"workflow/.mark";
+/// A wait for a change looks for itself this often, in case the store has closed.
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// A Taquba queue as the runtime's port. All adapters of one queue in the process share their state.
+#[derive(Clone)]
+pub struct TaqubaQueue {
+    shared: Arc<Shared>,
+}
+
+/// What all adapters of one queue share. The process finds it by the queue, weakly: closing a queue needs sole
+/// ownership.
+pub(super) struct Shared {
+    pub(super) queue: Arc<Queue>,
+    pub(super) clock: Arc<QueueClock>,
+    pub(super) open_number: u64,
+    pub(super) flights: Arc<Flights>,
+    pub(super) watchers: Watchers,
+    pub(super) schedule: Schedule,
+    pub(super) lanes: Lanes,
+    pub(super) leases: Leases,
+    /// Lets the clock follow the wall clock, where the clock is ours.
+    clock_follower: OnceLock<AbortOnDropHandle<()>>,
+}
+
+/// The adapters of the process.
+static ADAPTERS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+impl TaqubaQueue {
+    /// The adapter of `queue`: the one that exists, or a new one.
+    pub fn over(queue: Arc<Queue>) -> Self {
+        let mut adapters = ADAPTERS.lock().unwrap_or_else(PoisonError::into_inner);
+        adapters.retain(|adapter| adapter.strong_count() > 0);
+        let mut live = adapters.iter().filter_map(Weak::upgrade);
+        if let Some(shared) = live.find(|shared| Arc::ptr_eq(&shared.queue, &queue)) {
+            return Self { shared };
+        }
+        let shared = Arc::new(Shared {
+            clock: Arc::new(QueueClock(queue.clock())),
+            open_number: rand::random(),
+            flights: Arc::default(),
+            watchers: Watchers::default(),
+            schedule: Schedule::default(),
+            lanes: Lanes::default(),
+            leases: Leases::default(),
+            clock_follower: OnceLock::new(),
+            queue,
+        });
+        adapters.push(Arc::downgrade(&shared));
+        Self { shared }
+    }
+
+    /// Lets `clock`, which is the queue's, follow the wall clock for as long as an adapter of the queue lives.
+    pub(super) fn follow_wall_clock(&self, clock: Arc<SteadyClock>) {
+        let shared = Arc::downgrade(&self.shared);
+        self.shared
+            .clock_follower
+            .get_or_init(|| AbortOnDropHandle::new(tokio::spawn(follow_wall_clock(clock, shared))));
+    }
+
+    #[cfg(test)]
+    pub(super) fn follows_wall_clock(&self) -> bool {
+        self.shared.clock_follower.get().is_some_and(|follower| !follower.is_finished())
+    }
+
+    /// Starts an operation that runs to its end whatever becomes of its caller.
+    fn spawn<T: Send + 'static, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> JoinHandle<T>
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        tokio::spawn(operation(self.shared.clone()))
+    }
+}
+
+#[async_trait]
+impl KvStore for TaqubaQueue {
+    async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
+        let shared = &self.shared;
+        let value = match shared.queue.view().kv_get(key).await {
+            Ok(value) => value,
+            Err(cause) => return Err(shared.failure(cause).await),
+        };
+        if read == Read::Durable {
+            shared.resolve(shared.flights.settled(key).await).await?;
+        }
+        Ok(value)
+    }
+
+    async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage, Error> {
+        let shared = &self.shared;
+        let view = shared.queue.view();
+        let start = match &range.after {
+            Some(after) => std::ops::Bound::Excluded(after.clone()),
+            None => std::ops::Bound::Unbounded,
+        };
+        let bounds = (start, std::ops::Bound::Unbounded);
+        let page = match view.kv_scan(&range.prefix, bounds, ::taquba::KvOrder::Ascending, range.limit).await {
+            Ok(page) => page,
+            Err(cause) => return Err(shared.failure(cause).await),
+        };
+        if read == Read::Durable {
+            let last = page.entries.last().filter(|_| page.more).map(|(key, _)| key.as_slice());
+            let settled = shared.flights.settled_in(&range.prefix, range.after.as_deref(), last).await;
+            shared.resolve(settled).await?;
+        }
+        let entries = page.entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
+        Ok(ScanPage { entries, more: page.more })
+    }
+
+    async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>> {
+        let tasks: Vec<_> = commits.into_iter().map(|commit| self.spawn(|shared| shared.commit(commit))).collect();
+        let unknown = |_| Err(Rejected::Unknown(torn_down()));
+        join_all(tasks).await.into_iter().map(|joined| joined.unwrap_or_else(unknown)).collect()
+    }
+}
+
+#[async_trait]
+impl QueuePort for TaqubaQueue {
+    async fn claim(&self, queue: &str, max: usize, lease: Duration) -> Result<Vec<ClaimedJob>, Error> {
+        let queue = queue.to_owned();
+        let task = self.spawn(move |shared| async move { shared.claim(&queue, max, clamped(lease)).await });
+        task.await.unwrap_or_else(|_| Err(torn_down()))
+    }
+
+    async fn persist_claims(&self) -> Result<(), Error> {
+        self.shared.barrier().await
+    }
+
+    fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error> {
+        self.shared.extend(claim, lease)
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<(), Error> {
+        let task = self.spawn(move |shared| async move { shared.settle(settlement).await });
+        task.await.unwrap_or_else(|_| Err(torn_down()))
+    }
+
+    async fn wait_for_work(&self, queues: &[String], at_most: Duration) {
+        let shared = &self.shared;
+        let addition = shared.schedule.next_addition();
+        let due = shared.schedule.next_due(queues).map(|due| due.since(shared.clock.now()));
+        let wait = due.unwrap_or(at_most).min(at_most);
+        let arrivals = queues.iter().map(|queue| shared.queue.wait_for_jobs_on(queue, wait).boxed());
+        let arrival = select_all(arrivals.chain([tokio::time::sleep(wait).boxed()]));
+        tokio::select! {
+            biased;
+            _ = arrival => {}
+            () = addition => {}
+        }
+    }
+
+    async fn wait_for_change(&self, key: &[u8], seen: Option<&Bytes>) -> Result<Option<Bytes>, Error> {
+        let watch = self.shared.watchers.watch(Bytes::copy_from_slice(key));
+        loop {
+            let change = watch.next_change();
+            let value = self.get(key, Read::Durable).await?;
+            if value.as_ref() != seen {
+                return Ok(value);
+            }
+            tokio::select! {
+                biased;
+                () = change => {}
+                () = tokio::time::sleep(RECHECK) => {}
+            }
+        }
+    }
+
+    fn may_have_ready_job(&self, queue: &str) -> bool {
+        let now = self.shared.clock.now();
+        self.shared.lanes.of(queue).may_have_more()
+            || self.shared.schedule.next_due(&[queue.to_owned()]).is_some_and(|due| due <= now)
+    }
+
+    async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
+        match self.shared.queue.view().list_jobs(queue, JobStatus::Dead, None, limit).await {
+            Ok(page) => Ok(page.jobs.into_iter().map(|job| job.id.into()).collect()),
+            Err(cause) => Err(self.shared.failure(cause).await),
+        }
+    }
+
+    fn next_job_id(&self) -> JobId {
+        self.shared.queue.next_job_id().into()
+    }
+
+    fn open_number(&self) -> u64 {
+        self.shared.open_number
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock.clone()
+    }
+}
+
+/// The async runtime was shut down under the operation.
+fn torn_down() -> Error {
+    Error::Unavailable("the operation's task was torn down".into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! What only the inside of the adapter can show.
+
+use ::taquba::{Clock as _, MockClock, OpenOptions};
+use futures::FutureExt;
+use object_store::memory::InMemory;
+use workflow_effects::Enqueue;
+
+use super::*;
+
+const LEASE: Duration = Duration::from_secs(30);
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn open(clock: &MockClock) -> TaqubaQueue {
+    let options = OpenOptions::default()
+        .flush_interval(Duration::from_millis(1))
+        .scheduler_interval(HOUR)
+        .reaper_interval(HOUR)
+        .clock(Arc::new(clock.clone()));
+    let opened = Queue::open_with_options(Arc::new(InMemory::new()), "queue", options).await;
+    TaqubaQueue::over(Arc::new(opened.unwrap()))
+}
+
+async fn claim(port: &TaqubaQueue) -> ClaimedJob {
+    let enqueue = Enqueue { queue: "q".to_owned(), job: port.next_job_id(), payload: Bytes::new(), due: None };
+    let commit = Commit { enqueues: vec![enqueue], ..Commit::default() };
+    port.commit(vec![commit]).await.remove(0).unwrap();
+    port.claim("q", 1, LEASE).await.unwrap().remove(0)
+}
+
+#[tokio::test]
+async fn a_jump_of_the_clock_expires_no_lease() {
+    let clock = MockClock::new(1_000_000);
+    let port = open(&clock).await;
+    let (short, long) = (claim(&port).await, claim(&port).await);
+    port.extend(&long.claim, Duration::MAX).unwrap();
+    clock.advance(LEASE / 2);
+    port.shared.outlast(HOUR, || clock.advance(HOUR)).await;
+    port.shared.queue.reap_now().await.unwrap();
+    let expiry = port.shared.queue.lease_expiry("q", short.job.as_str()).unwrap();
+    assert_eq!(Duration::from_millis(expiry - clock.now_ms()), LEASE / 2, "what was left is left");
+    for claimed in [short, long] {
+        port.extend(&claimed.claim, LEASE).unwrap();
+        port.settle(Settlement::Ack(claimed.claim)).await.unwrap();
+    }
+    assert!(port.claim("q", 9, LEASE).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_jump_waits_for_the_claims_that_are_being_made() {
+    let clock = MockClock::new(1_000_000);
+    let port = open(&clock).await;
+    let making = port.shared.leases.making().await;
+    let mut jump = Box::pin(port.shared.outlast(HOUR, || clock.advance(HOUR)));
+    assert!(jump.as_mut().now_or_never().is_none());
+    assert_eq!(clock.now_ms(), 1_000_000);
+    drop(making);
+    jump.await;
+    assert_eq!(clock.now_ms(), 1_000_000 + 3_600_000);
+}
+
+#[tokio::test]
+async fn a_lease_is_forgotten_with_its_claim() {
+    let clock = MockClock::new(1_000_000);
+    let port = open(&clock).await;
+    let first = claim(&port).await;
+    clock.advance(HOUR);
+    port.shared.queue.reap_now().await.unwrap();
+    let second = port.claim("q", 1, LEASE).await.unwrap().remove(0);
+    assert_eq!(second.job, first.job);
+    drop(first);
+    port.shared.outlast(HOUR, || clock.advance(HOUR)).await;
+    port.shared.queue.reap_now().await.unwrap();
+    port.extend(&second.claim, LEASE).expect("the later claim of the job is still known");
+    drop(second);
+    assert!(port.shared.leases.is_empty());
+}
+
+#[tokio::test]
+async fn a_durable_read_outlives_a_commit_of_unknown_outcome() {
+    let port = open(&MockClock::new(1_000_000)).await;
+    let commit = Commit { puts: vec![("key".into(), "value".into())], ..Commit::default() };
+    port.commit(vec![commit]).await.remove(0).unwrap();
+    drop(port.shared.flights.take_off(vec!["key".into()]));
+    assert!(port.shared.flights.settled(b"key").await.is_err());
+    assert_eq!(port.get(b"key", Read::Durable).await.unwrap().unwrap(), "value");
+    assert!(port.shared.flights.settled(b"key").await.is_ok(), "a durable write has settled it");
+    drop(port.shared.flights.take_off(vec!["key".into()]));
+    let range = ScanRange { prefix: "k".into(), after: None, limit: 9 };
+    assert_eq!(port.scan(&range, Read::Durable).await.unwrap().entries.len(), 1);
+    assert!(port.shared.flights.settled(b"key").await.is_ok());
+}

@@ -1,0 +1,82 @@
+//! Slots bound how much of the user's code runs at once; suspects take turns.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use super::Stop;
+use super::patience::Abandoned;
+use crate::lease::LeaseGuard;
+
+/// The slots of one lane.
+#[derive(Clone)]
+pub(crate) struct Slots(Arc<Semaphore>);
+
+/// A slot, taken or given back.
+pub(crate) struct Slot {
+    slots: Slots,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Slots {
+    pub(crate) fn new(count: usize) -> Self {
+        Self(Arc::new(Semaphore::new(count)))
+    }
+
+    /// Whether a slot is free.
+    pub(crate) fn any_free(&self) -> bool {
+        self.0.available_permits() > 0
+    }
+
+    /// Waits for one slot and takes as many more as are free, up to `max` in all.
+    pub(crate) async fn take(&self, max: usize) -> Vec<Slot> {
+        let first = self.0.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let mut slots = vec![self.slot(first)];
+        while slots.len() < max {
+            let Ok(permit) = self.0.clone().try_acquire_owned() else { break };
+            slots.push(self.slot(permit));
+        }
+        slots
+    }
+
+    fn slot(&self, permit: OwnedSemaphorePermit) -> Slot {
+        Slot { slots: self.clone(), permit: Some(permit) }
+    }
+}
+
+impl Slot {
+    /// Whether another slot of the lane is free.
+    pub(crate) fn others_free(&self) -> bool {
+        self.slots.any_free()
+    }
+
+    /// Gives the slot back. The delivery may go on without one.
+    pub(crate) fn release(&mut self) {
+        self.permit = None;
+    }
+
+    /// Takes a slot again.
+    pub(crate) async fn retake(&mut self) {
+        if self.permit.is_none() {
+            let permit = self.slots.0.clone().acquire_owned().await;
+            self.permit = Some(permit.expect("the semaphore is never closed"));
+        }
+    }
+}
+
+/// A suspect's turn: suspects of the process, of all runtimes together, run one at a time, in order of arrival.
+pub(crate) type Turn = SemaphorePermit<'static>;
+
+/// Waits for a suspect's turn without a slot, and takes a slot again; nothing when the loop shuts down first.
+pub(crate) async fn suspects_turn(stop: &Stop, lease: &LeaseGuard, slot: &mut Slot) -> Result<Option<Turn>, Abandoned> {
+    static TURNS: Semaphore = Semaphore::const_new(1);
+    slot.release();
+    let turn = tokio::select! {
+        biased;
+        () = stop.draining.cancelled() => return Ok(None),
+        () = lease.lost().cancelled() => return Err(Abandoned::LeaseLost),
+        turn = TURNS.acquire() => turn.expect("the semaphore is never closed"),
+    };
+    slot.retake().await;
+    Ok(Some(turn))
+}

@@ -1,0 +1,109 @@
+//! A port that counts what passes through it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use workflow_core::JobId;
+use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
+use workflow_runtime::QueuePort;
+use workflow_runtime::port::{Claim, ClaimedJob, Clock, Settlement};
+
+/// How often each operation was asked for.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) commits: AtomicUsize,
+    pub(crate) enqueues: AtomicUsize,
+    pub(crate) claimed: AtomicUsize,
+    pub(crate) settled: AtomicUsize,
+    pub(crate) persisted: AtomicUsize,
+}
+
+impl Counts {
+    /// Commits, enqueued jobs, claimed jobs, settlements.
+    pub(crate) fn all(&self) -> [usize; 4] {
+        [&self.commits, &self.enqueues, &self.claimed, &self.settled].map(|count| count.load(Ordering::SeqCst))
+    }
+}
+
+/// Counts, then delegates.
+pub(crate) struct CountingPort<P> {
+    pub(crate) inner: P,
+    pub(crate) counts: Arc<Counts>,
+}
+
+fn add(count: &AtomicUsize, more: usize) {
+    count.fetch_add(more, Ordering::SeqCst);
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<P: QueuePort> KvStore for CountingPort<P> {
+    async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
+        self.inner.get(key, read).await
+    }
+
+    async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage, Error> {
+        self.inner.scan(range, read).await
+    }
+
+    async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>> {
+        add(&self.counts.commits, commits.len());
+        add(&self.counts.enqueues, commits.iter().map(|commit| commit.enqueues.len()).sum());
+        self.inner.commit(commits).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<P: QueuePort> QueuePort for CountingPort<P> {
+    async fn claim(&self, queue: &str, max: usize, lease: Duration) -> Result<Vec<ClaimedJob>, Error> {
+        let jobs = self.inner.claim(queue, max, lease).await?;
+        add(&self.counts.claimed, jobs.len());
+        Ok(jobs)
+    }
+
+    async fn persist_claims(&self) -> Result<(), Error> {
+        add(&self.counts.persisted, 1);
+        self.inner.persist_claims().await
+    }
+
+    fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error> {
+        self.inner.extend(claim, lease)
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<(), Error> {
+        add(&self.counts.settled, 1);
+        self.inner.settle(settlement).await
+    }
+
+    async fn wait_for_work(&self, queues: &[String], at_most: Duration) {
+        self.inner.wait_for_work(queues, at_most).await;
+    }
+
+    async fn wait_for_change(&self, key: &[u8], seen: Option<&Bytes>) -> Result<Option<Bytes>, Error> {
+        self.inner.wait_for_change(key, seen).await
+    }
+
+    fn may_have_ready_job(&self, queue: &str) -> bool {
+        self.inner.may_have_ready_job(queue)
+    }
+
+    async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
+        self.inner.dead_jobs(queue, limit).await
+    }
+
+    fn next_job_id(&self) -> JobId {
+        self.inner.next_job_id()
+    }
+
+    fn open_number(&self) -> u64 {
+        self.inner.open_number()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
+    }
+}

@@ -1,0 +1,19 @@
+//! The public API over Taquba.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod adapter;
+mod api;
+mod counting;
+mod crash;
+mod durability;
+mod effects;
+mod failures;
+mod hooks;
+mod pipeline;
+mod power_cut;
+mod shutdown;
+mod steps;
+mod submit;
+mod support;
+mod views;
