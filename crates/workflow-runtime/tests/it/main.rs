@@ -4,7 +4,6 @@
 
 mod adapter;
 mod api;
-mod counting;
 mod crash;
 mod durability;
 mod effects;
@@ -16,4 +15,6 @@ mod shutdown;
 mod steps;
 mod submit;
 mod support;
+mod test_port;
+mod unknown;
 mod views;

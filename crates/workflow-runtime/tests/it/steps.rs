@@ -8,8 +8,8 @@ use workflow_runtime::{
     NoopTerminalHook, RunPhase, RunSpec, Step, StepOutcome, TaqubaQueue, TerminalStatus, WorkflowRuntime, open,
 };
 
-use crate::counting::{CountingPort, Counts};
 use crate::support::{Answer, Runner, World, spec, succeed, until};
+use crate::test_port::TestPort;
 
 /// Goes on at once until step `last`, which succeeds with its payload.
 fn chain(step: &Step, last: u32) -> Answer {
@@ -24,8 +24,7 @@ fn chain(step: &Step, last: u32) -> Answer {
 /// Runs a chain of `steps` steps; gives commits, enqueues, claims and settlements.
 async fn cost_of_chain(steps: u32, inline_steps: u32) -> [usize; 4] {
     let storage = open("memory:").await.unwrap();
-    let counts = Arc::new(Counts::default());
-    let port = CountingPort { inner: TaqubaQueue::over(storage.queue().clone()), counts: counts.clone() };
+    let (port, counts) = TestPort::counting(TaqubaQueue::over(storage.queue().clone()));
     let runner = Runner::sync(move |step| chain(step, steps - 1));
     let builder = WorkflowRuntime::over(Arc::new(port), storage.store().clone(), runner, NoopTerminalHook);
     let runtime = builder.max_concurrent_steps(1).inline_steps(inline_steps).build().unwrap();

@@ -1,4 +1,4 @@
-//! A port that counts what passes through it.
+//! A port that counts what passes through it, and fails commits on purpose.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,10 +28,44 @@ impl Counts {
     }
 }
 
-/// Counts, then delegates.
-pub(crate) struct CountingPort<P> {
-    pub(crate) inner: P,
-    pub(crate) counts: Arc<Counts>,
+/// What becomes of a commit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The port decides.
+    Passed,
+    /// It is refused for good.
+    Refused,
+    /// It is applied, and reported as unknown.
+    AnswerLost,
+    /// It is not applied, and reported as unknown.
+    Lost,
+}
+
+/// Decides the fate of each commit.
+pub(crate) type Fates = Box<dyn Fn(&Commit) -> Fate + Send + Sync>;
+
+/// Counts, decides the fate of commits, delegates.
+pub(crate) struct TestPort<P> {
+    inner: P,
+    counts: Arc<Counts>,
+    fates: Fates,
+}
+
+impl<P> TestPort<P> {
+    /// Counts only.
+    pub(crate) fn counting(inner: P) -> (Self, Arc<Counts>) {
+        let counts = Arc::new(Counts::default());
+        (Self { inner, counts: counts.clone(), fates: Box::new(|_| Fate::Passed) }, counts)
+    }
+
+    /// Fails commits as `fates` says.
+    pub(crate) fn failing(inner: P, fates: Fates) -> Self {
+        Self { fates, ..Self::counting(inner).0 }
+    }
+}
+
+fn unknown() -> Rejected {
+    Rejected::Unknown(Error::Unavailable("the test loses answers".into()))
 }
 
 fn add(count: &AtomicUsize, more: usize) {
@@ -40,7 +74,7 @@ fn add(count: &AtomicUsize, more: usize) {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<P: QueuePort> KvStore for CountingPort<P> {
+impl<P: QueuePort> KvStore for TestPort<P> {
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
         self.inner.get(key, read).await
     }
@@ -52,13 +86,25 @@ impl<P: QueuePort> KvStore for CountingPort<P> {
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>> {
         add(&self.counts.commits, commits.len());
         add(&self.counts.enqueues, commits.iter().map(|commit| commit.enqueues.len()).sum());
-        self.inner.commit(commits).await
+        let mut answers = Vec::with_capacity(commits.len());
+        for commit in commits {
+            let fate = (self.fates)(&commit);
+            let answer = match fate {
+                Fate::Refused => {
+                    Err(Rejected::Invalid(Error::InvalidCommit { detail: "is refused by the test".to_owned() }))
+                }
+                Fate::Lost => Err(unknown()),
+                Fate::Passed | Fate::AnswerLost => self.inner.commit(vec![commit]).await.remove(0),
+            };
+            answers.push(if fate == Fate::AnswerLost && answer.is_ok() { Err(unknown()) } else { answer });
+        }
+        answers
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<P: QueuePort> QueuePort for CountingPort<P> {
+impl<P: QueuePort> QueuePort for TestPort<P> {
     async fn claim(&self, queue: &str, max: usize, lease: Duration) -> Result<Vec<ClaimedJob>, Error> {
         let jobs = self.inner.claim(queue, max, lease).await?;
         add(&self.counts.claimed, jobs.len());
