@@ -113,11 +113,6 @@ impl KeySpace {
         Some(u32::from_be_bytes(number.try_into().ok()?))
     }
 
-    /// The key that is written to make a batch of claims durable.
-    pub fn claims(&self) -> Bytes {
-        self.key(&[b"claims"])
-    }
-
     /// `{kind}{run}/{incarnation}{rest}`.
     fn owned(&self, kind: &[u8], run: &RunId, incarnation: Incarnation, rest: &[&[u8]]) -> Bytes {
         let incarnation = incarnation.value().to_be_bytes();

@@ -13,7 +13,6 @@ enum Named {
     Notification(RunId, u128, u32),
     Objects(RunId, u128),
     Priority(u32),
-    Claims,
 }
 
 impl Named {
@@ -26,7 +25,6 @@ impl Named {
             Self::Notification(run, incarnation, redrive) => keys.notification(run, of(*incarnation), *redrive),
             Self::Objects(run, incarnation) => keys.objects(run, of(*incarnation)),
             Self::Priority(priority) => keys.priority(*priority),
-            Self::Claims => keys.claims(),
         }
     }
 }
@@ -53,7 +51,6 @@ fn named() -> impl Strategy<Value = Named> {
         (runs(), incarnations(), numbers()).prop_map(|(run, of, redrive)| Named::Notification(run, of, redrive)),
         (runs(), incarnations()).prop_map(|(run, incarnation)| Named::Objects(run, incarnation)),
         numbers().prop_map(Named::Priority),
-        Just(Named::Claims),
     ]
 }
 
@@ -127,5 +124,4 @@ fn the_layout_is_pinned() {
     check(keys.notification(&run, of, 0x3132_3334), "notification/r/abcdefghijklmnop/1234");
     check(keys.objects(&run, of), "objects/r/abcdefghijklmnop");
     check(keys.priority(0x3132_3334), "priority/1234");
-    check(keys.claims(), "claims");
 }

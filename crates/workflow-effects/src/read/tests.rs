@@ -50,8 +50,8 @@ fn numbered(prefix: &str, count: usize) -> Vec<Bytes> {
 
 /// A thousand keys of the runtime's, among them the greatest of all.
 fn reserved() -> Vec<Bytes> {
-    let mut keys = vec![KeySpace::new("").claims(), KeySpace::new(&"\u{10ffff}".repeat(9)).claims()];
-    keys.extend((0..998).map(|index| KeySpace::new(&format!("q{index}")).claims()));
+    let mut keys = vec![KeySpace::new("").priority(0), KeySpace::new(&"\u{10ffff}".repeat(9)).priority(0)];
+    keys.extend((0..998).map(|index| KeySpace::new(&format!("q{index}")).priority(0)));
     keys
 }
 
@@ -84,7 +84,7 @@ async fn a_scan_that_begins_within_the_reserved_range_is_empty_and_costs_nothing
 
 #[tokio::test]
 async fn a_few_reserved_entries_inside_a_page_cost_no_hop() {
-    let kv = noting(["a".into(), KeySpace::new("q").claims(), "z".into()]);
+    let kv = noting(["a".into(), KeySpace::new("q").priority(0), "z".into()]);
     assert_eq!(scan(&kv, b"").await, (vec!["a".into(), "z".into()], 1));
 }
 
