@@ -23,10 +23,13 @@ pub struct Committer {
 /// Why a commit did not go through.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// An expectation does not hold: read again and decide again. Should the commit have been applied after all, the
-    /// new decision sees that.
+    /// An expectation does not hold, and nothing was written: read again and decide again.
     #[error("the commit was decided on bytes that are no longer there")]
     Conflict,
+    /// An expectation does not hold any more, after a try of unknown outcome: the commit was not applied, or it was
+    /// and others have moved on from it. Read again and decide again, but keep whatever the commit names.
+    #[error("the commit was overtaken, and may have been applied before")]
+    Overtaken,
     /// The commit can never succeed. Nothing was written.
     #[error("the commit is invalid")]
     Invalid(#[source] Error),
@@ -61,7 +64,7 @@ impl Committer {
     ///
     /// # Errors
     ///
-    /// [`CommitError::Conflict`] when an expectation does not hold, [`CommitError::Invalid`] when the commit can never
+    /// [`CommitError::Conflict`] or [`CommitError::Overtaken`] when an expectation does not hold, [`CommitError::Invalid`] when the commit can never
     /// succeed, [`CommitError::Failed`] otherwise.
     pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
         let mut unknown = None;
@@ -80,7 +83,7 @@ impl Committer {
             let found = self.read_compared(&commit).await.map_err(CommitError::Failed)?;
             match judge(&commit, &found) {
                 Verdict::Applied => return Ok(()),
-                Verdict::Overtaken => return Err(CommitError::Conflict),
+                Verdict::Overtaken => return Err(CommitError::Overtaken),
                 Verdict::NotApplied => {}
             }
         }

@@ -157,7 +157,7 @@ impl ObjectValues {
             match self.committer.commit(commit).await {
                 Ok(()) => return Ok(()),
                 // Somebody else wrote it, perhaps not durably yet.
-                Err(CommitError::Conflict) => {}
+                Err(CommitError::Conflict | CommitError::Overtaken) => {}
                 Err(CommitError::Invalid(error) | CommitError::Failed(error)) => return Err(error),
             }
         }

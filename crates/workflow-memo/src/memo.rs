@@ -211,7 +211,7 @@ impl Memo {
         }
         match self.context.committer.commit(commit).await {
             Ok(()) => Stored::InPlaceOf(superseded),
-            Err(CommitError::Conflict) => Stored::Overtaken,
+            Err(CommitError::Conflict | CommitError::Overtaken) => Stored::Overtaken,
             Err(CommitError::Invalid(error)) => Stored::Refused(error.into()),
             Err(CommitError::Failed(error)) => Stored::Unknown(error.into()),
         }

@@ -7,16 +7,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use workflow_core::{EndedRun, Incarnation, JobId, Run, RunId};
-use workflow_effects::{Committer, KeySpace, ObjectValues, Read, Spec};
+use workflow_effects::{Committer, KeySpace, ObjectValues, Read, Spec, StagedEffects};
 
 use crate::ids::IdSource;
 use crate::lease::Leases;
+use crate::lower::Lowering;
 use crate::port::{Clock, QueuePort};
 use crate::settings::{NOTIFICATION_SUFFIX, Settings};
-use crate::{Result, RunOutcome, TerminalHook};
+use crate::{Error, Result, RunOutcome, TerminalHook};
 
 /// The priority of runs that do not ask for one.
 pub(crate) const DEFAULT_PRIORITY: u32 = 1_000;
+
+/// At most so many priorities of one queue name are in use: each has a queue of its own.
+pub const MAX_PRIORITIES: usize = 64;
 
 /// The shared inside of a runtime.
 pub(crate) struct Engine<R, H> {
@@ -47,13 +51,21 @@ impl Queues {
         Self { name: name.to_owned(), by_priority }
     }
 
-    /// The queue of doorbells of `priority`. Remembers that the priority is in use.
+    /// The queue of doorbells of `priority`.
     pub(crate) fn of_priority(&self, priority: u32) -> String {
-        let known = self.by_priority.read().unwrap_or_else(PoisonError::into_inner).get(&priority).cloned();
-        known.unwrap_or_else(|| {
-            let mut queues = self.by_priority.write().unwrap_or_else(PoisonError::into_inner);
-            queues.entry(priority).or_insert_with(|| format!("{}.{priority}", self.name)).clone()
-        })
+        if priority == DEFAULT_PRIORITY { self.name.clone() } else { format!("{}.{priority}", self.name) }
+    }
+
+    /// Remembers that `priority` is in use, so that its queue is claimed.
+    pub(crate) fn remember(&self, priority: u32) {
+        let queue = self.of_priority(priority);
+        self.by_priority.write().unwrap_or_else(PoisonError::into_inner).entry(priority).or_insert(queue);
+    }
+
+    /// Whether another priority may be used, or `priority` is in use.
+    pub(crate) fn admits(&self, priority: u32) -> bool {
+        let known = self.by_priority.read().unwrap_or_else(PoisonError::into_inner);
+        known.len() < MAX_PRIORITIES || known.contains_key(&priority)
     }
 
     /// The queues of doorbells in the order in which they are claimed.
@@ -82,10 +94,34 @@ impl<R, H> Engine<R, H> {
         Ok(Gathered { run, record })
     }
 
-    /// Reads what an incarnation was submitted with. Written once, so any read of it is good.
-    pub(crate) async fn spec(&self, run_id: &RunId, incarnation: Incarnation) -> Result<Option<Spec>> {
-        let bytes = self.port.get(&self.keys.spec(run_id, incarnation), Read::Latest).await?;
-        Ok(bytes.map(|bytes| workflow_effects::decode_spec(run_id, &bytes)).transpose()?)
+    /// Reads what the incarnation that a record names was submitted with. Written once, together with the first
+    /// record, so any read of it is good, and one that finds nothing has found a corrupt run.
+    pub(crate) async fn spec(&self, run_id: &RunId, incarnation: Incarnation) -> Result<Spec> {
+        match self.port.get(&self.keys.spec(run_id, incarnation), Read::Latest).await? {
+            Some(bytes) => Ok(workflow_effects::decode_spec(run_id, &bytes)?),
+            None => Err(corrupt(run_id, "its specification is missing")),
+        }
+    }
+
+    /// What lowering a transition of a run takes besides the transition.
+    pub(crate) fn lowering<'a>(
+        &'a self,
+        run_id: &'a RunId,
+        record: Option<&'a Bytes>,
+        spec: &'a Spec,
+        staged: &'a StagedEffects,
+    ) -> Lowering<'a> {
+        Lowering {
+            keys: &self.keys,
+            queue_name: &self.settings.queue_name,
+            queues: &self.queues,
+            open: self.port.open_number(),
+            run_id,
+            record,
+            spec,
+            staged,
+            notification: None,
+        }
     }
 
     /// The end of a run as users see it, its result fetched.
@@ -100,7 +136,7 @@ impl<R, H> Engine<R, H> {
             status: ended.status.into(),
             result,
             error: ended.error.clone(),
-            headers: spec.map(|spec| spec.headers.into_iter().collect()).unwrap_or_default(),
+            headers: spec.headers.into_iter().collect(),
             final_step: ended.final_step,
         })
     }
@@ -114,6 +150,12 @@ impl<R, H> Engine<R, H> {
     pub(crate) fn entropy(&self) -> u64 {
         self.ids.random() as u64
     }
+}
+
+/// A run whose rows do not fit together.
+pub(crate) fn corrupt(run_id: &RunId, detail: &str) -> Error {
+    let detail = detail.to_owned();
+    workflow_effects::Error::Corrupt { what: format!("run `{run_id}`"), detail }.into()
 }
 
 impl<R, H: TerminalHook> Engine<R, H> {
@@ -130,10 +172,21 @@ mod tests {
     #[test]
     fn queues_are_claimed_by_priority() {
         let queues = Queues::new("steps");
-        assert_eq!(queues.of_priority(1_000), "steps");
-        assert_eq!(queues.of_priority(5), "steps.5");
-        assert_eq!(queues.of_priority(2_000), "steps.2000");
+        for (priority, queue) in [(1_000, "steps"), (5, "steps.5"), (2_000, "steps.2000")] {
+            assert_eq!(queues.of_priority(priority), queue);
+            queues.remember(priority);
+        }
         assert_eq!(queues.in_order(), ["steps.5", "steps", "steps.2000"]);
         assert_eq!(queues.notifications(), "steps.notifications");
+    }
+
+    #[test]
+    fn priorities_are_bounded() {
+        let queues = Queues::new("steps");
+        for priority in 0..63 {
+            assert!(queues.admits(priority));
+            queues.remember(priority);
+        }
+        assert!(queues.admits(62) && queues.admits(DEFAULT_PRIORITY) && !queues.admits(63));
     }
 }

@@ -5,7 +5,7 @@ use workflow_core::ParseRunIdError;
 /// The result of the runtime's calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed. Every message names the id concerned.
+/// Why a call failed. Messages name the id, key or setting concerned; causes are in [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

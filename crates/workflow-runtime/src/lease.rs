@@ -73,21 +73,16 @@ struct Held {
     job: JobId,
     /// Fires when the lease is lost, by whichever side noticed.
     lost: CancellationToken,
-    /// The lease reaches at least to here, in milliseconds.
-    ensured_until: AtomicU64,
 }
 
 impl Held {
     fn extend(&self, remaining: Duration, deadline: Timestamp) -> Result<()> {
         let now = self.clock.now();
-        let until = now.after(remaining).min(deadline.max(now));
-        let until = until.as_millis().max(self.ensured_until.load(Ordering::Acquire));
-        let lease = Timestamp::from_millis(until).since(now).min(MAX_LEASE);
+        let lease = now.after(remaining).min(deadline.max(now)).since(now).min(MAX_LEASE);
         if self.lost.is_cancelled() || self.port.extend(&self.claim, lease).is_err() {
             self.lost.cancel();
             return Err(Error::LeaseLost(self.job.to_string()));
         }
-        self.ensured_until.fetch_max(until, Ordering::AcqRel);
         Ok(())
     }
 }
@@ -132,14 +127,7 @@ impl Leases {
     /// Takes charge of the lease of `claim`.
     pub(crate) fn hold(self: &Arc<Self>, claim: Claim, job: JobId, lost: CancellationToken) -> LeaseGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let held = Arc::new(Held {
-            port: self.port.clone(),
-            clock: self.clock.clone(),
-            claim,
-            job,
-            lost,
-            ensured_until: AtomicU64::new(0),
-        });
+        let held = Arc::new(Held { port: self.port.clone(), clock: self.clock.clone(), claim, job, lost });
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(number, held.clone());
         LeaseGuard { leases: self.clone(), number, held }
     }

@@ -16,20 +16,21 @@ mod taquba;
 mod worker;
 
 pub use workflow_core::{Jitter, RetryPolicy};
-pub use workflow_effects::{EffectsHandle, KvReadHandle, StagedEffects};
-pub use workflow_memo::Memo;
+pub use workflow_effects::{EffectsHandle, Error as EffectsError, KvReadHandle, MAX_INLINE_LIMIT, StagedEffects};
+pub use workflow_memo::{Error as MemoError, Memo};
 
+pub use crate::engine::MAX_PRIORITIES;
 pub use crate::error::{Error, Result};
 pub use crate::hook::{NoopTerminalHook, RunOutcome, TerminalEffects, TerminalHook, TerminalStatus};
 pub use crate::ids::{IdSource, RandomIds};
 pub use crate::lease::LeaseHandle;
 pub use crate::port::QueuePort;
 pub use crate::runtime::{RunPhase, RunStatus, RunnerHandle, WorkflowRuntime, WorkflowRuntimeBuilder};
-pub use crate::settings::{MAX_INLINE_LIMIT, MAX_QUEUE_NAME_LEN, Settings};
+pub use crate::settings::{MAX_QUEUE_NAME_LEN, Settings};
 pub use crate::spec::{
     MAX_HEADER_NAME_LEN, MAX_HEADER_VALUE_LEN, MAX_HEADERS, MAX_HEADERS_LEN, RESERVED_HEADER_PREFIX, RunSpec,
     SubmitOutcome,
 };
 pub use crate::step::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, Trigger};
 #[cfg(feature = "taquba")]
-pub use crate::taquba::{Storage, TaqubaQueue, open};
+pub use crate::taquba::{Storage, TaqubaQueue, open, open_on};

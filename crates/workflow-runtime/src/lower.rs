@@ -7,7 +7,7 @@ use workflow_effects::{
     encode_notification, encode_run, encode_spec,
 };
 
-use crate::engine::Queues;
+use crate::engine::{DEFAULT_PRIORITY, Queues};
 
 /// What lowering needs to know besides the transition.
 pub(crate) struct Lowering<'a> {
@@ -37,6 +37,7 @@ pub(crate) fn lower(lowering: &Lowering<'_>, transition: &Transition) -> Commit 
             Effect::RecordSubmission => {
                 let key = lowering.keys.spec(lowering.run_id, incarnation);
                 commit.puts.push((key, encode_spec(lowering.spec)));
+                commit.puts.extend(lowering.spec.priority.map(|of| (lowering.keys.priority(of), Bytes::new())));
                 apply_staged(&mut commit, lowering.staged);
             }
             Effect::EnqueueStep { job, due } => enqueue_step(&mut commit, lowering, incarnation, job, *due),
@@ -74,13 +75,7 @@ fn enqueue_step(
     job: &JobId,
     due: Option<Timestamp>,
 ) {
-    let queue = match lowering.spec.priority {
-        None => lowering.queues.of_priority(crate::engine::DEFAULT_PRIORITY),
-        Some(priority) => {
-            commit.puts.push((lowering.keys.priority(priority), Bytes::new()));
-            lowering.queues.of_priority(priority)
-        }
-    };
+    let queue = lowering.queues.of_priority(lowering.spec.priority.unwrap_or(DEFAULT_PRIORITY));
     let payload = lowering.doorbell(incarnation, BellTarget::Step);
     commit.enqueues.push(Enqueue { queue, job: job.clone(), payload, due });
 }

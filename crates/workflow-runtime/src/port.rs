@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
-use workflow_core::{JobId, Timestamp};
-use workflow_effects::{Error, KvStore};
+pub use workflow_core::{JobId, Timestamp};
+pub use workflow_effects::{Commit, Enqueue, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
 
 /// A queue whose jobs and key-value pairs change in the same transactions.
 ///
@@ -46,8 +46,8 @@ pub trait QueuePort: KvStore {
     /// As [`claim`](Self::claim).
     async fn persist_claims(&self) -> Result<(), Error>;
 
-    /// Makes the lease of `claim` end `lease` from now. Does not wait: where the extension has to travel, a loss is
-    /// reported through [`ClaimedJob::lost`].
+    /// Makes the lease of `claim` last at least `lease` from now. Never shortens it. Does not wait: where the
+    /// extension has to travel, a loss is reported through [`ClaimedJob::lost`].
     ///
     /// # Errors
     ///

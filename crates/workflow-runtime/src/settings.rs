@@ -3,20 +3,18 @@
 use std::time::Duration;
 
 use workflow_core::RetryPolicy;
+use workflow_effects::MAX_INLINE_LIMIT;
 
 use crate::{Error, Result};
 
 /// The longest queue name in bytes.
 pub const MAX_QUEUE_NAME_LEN: usize = 200;
-/// The largest inline limit in bytes.
-pub const MAX_INLINE_LIMIT: usize = 64 * 1024;
 /// The suffix of the queue that holds a runtime's terminal notifications.
 pub(crate) const NOTIFICATION_SUFFIX: &str = ".notifications";
 
 /// Plain data that a runtime is built from. The setters of [`WorkflowRuntimeBuilder`](crate::WorkflowRuntimeBuilder)
-/// fill one. Durations may be anything up to [`Duration::MAX`].
+/// fill one; fields may be added, so write `..Settings::default()`. Durations may be anything up to [`Duration::MAX`].
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Settings {
     /// Names the runs of this runtime: runtimes of other names never see them. 1 to 200 bytes of `[A-Za-z0-9._-]`,
     /// beginning with a letter or digit, not ending in a dot and digits, nor in `.notifications`.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use ::taquba::Queue;
 use object_store::ObjectStore;
 
-pub use self::open::{Storage, open};
+pub use self::open::{Storage, open, open_on};
 pub use self::queue::TaqubaQueue;
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
 use crate::{StepRunner, TerminalHook};

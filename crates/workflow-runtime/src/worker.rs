@@ -4,24 +4,26 @@ mod attempt;
 mod backoff;
 mod delivery;
 mod fetch;
+mod hand;
 mod notification;
-mod patience;
 mod slots;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::future::join;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, info};
-use workflow_effects::{Read, ScanRange};
+use tracing::{info, warn};
 
-use self::backoff::Backoff;
-use self::fetch::{Lane, fetch};
+use self::fetch::{Source, fetch};
 use crate::engine::Engine;
 use crate::{Error, Result, StepRunner, TerminalHook};
+
+/// How long handing back may take, once the grace is over, before the loop ends without it.
+const HAND_BACK_TIME: Duration = Duration::from_secs(10);
 
 /// What the parts of one running loop share.
 #[derive(Clone)]
@@ -44,58 +46,37 @@ where
     let _renewals = AbortOnDropHandle::new(tokio::spawn(async move { leases.renew_forever().await }));
     info!(queue = engine.settings.queue_name, "workflow runtime started");
 
-    let lanes = async {
-        find_priorities(&engine, &stop).await?;
-        let (steps, hooks) = join(fetch(&engine, Lane::Steps, &stop), fetch(&engine, Lane::Notifications, &stop)).await;
+    let sources = async {
+        let (steps, hooks) =
+            join(fetch(&engine, Source::Steps, &stop), fetch(&engine, Source::Notifications, &stop)).await;
         steps.and(hooks)
     };
-    tokio::pin!(lanes);
+    tokio::pin!(sources);
     let result = tokio::select! {
         biased;
-        result = &mut lanes => result,
+        result = &mut sources => result,
         () = shutdown => {
             stop.draining.cancel();
+            let grace = engine.settings.shutdown_grace;
             tokio::select! {
                 biased;
-                result = &mut lanes => result,
-                () = engine.clock.sleep(engine.settings.shutdown_grace) => {
+                result = &mut sources => result,
+                () = engine.clock.sleep(grace) => {
                     stop.aborting.cancel();
-                    lanes.await
+                    tokio::select! {
+                        biased;
+                        result = &mut sources => result,
+                        () = engine.clock.sleep(HAND_BACK_TIME) => {
+                            warn!("the store does not answer: deliveries in hand are left to their leases");
+                            Ok(())
+                        }
+                    }
                 }
             }
         }
     };
     info!(queue = engine.settings.queue_name, "workflow runtime stopped");
     result
-}
-
-/// Remembers the priorities that earlier processes used, so that their queues are claimed.
-async fn find_priorities<R, H>(engine: &Engine<R, H>, stop: &Stop) -> Result<()> {
-    let mut range = ScanRange { prefix: engine.keys.priorities_prefix(), after: None, limit: 256 };
-    let mut backoff = Backoff::default();
-    loop {
-        match engine.port.scan(&range, Read::Latest).await {
-            Ok(page) => {
-                for (key, _) in &page.entries {
-                    if let Some(priority) = engine.keys.parse_priority(key) {
-                        engine.queues.of_priority(priority);
-                    }
-                }
-                range.after = page.entries.last().map(|(key, _)| key.clone());
-                if !page.more {
-                    return Ok(());
-                }
-            }
-            Err(error) if error.is_closed() => return Err(error.into()),
-            Err(error) => {
-                debug!(%error, "priorities could not be read");
-                backoff.pause(&*engine.clock, &stop.draining).await;
-                if stop.draining.is_cancelled() {
-                    return Ok(());
-                }
-            }
-        }
-    }
 }
 
 /// Marks the runtime as running, for as long as it lives.

@@ -98,6 +98,7 @@ async fn outcome(kv: Scripted, commit: Commit) -> (String, u32, Arc<Scripted>) {
     let answer = match Committer::new(kv.clone()).commit(commit).await {
         Ok(()) => "applied".to_owned(),
         Err(CommitError::Conflict) => "conflict".to_owned(),
+        Err(CommitError::Overtaken) => "overtaken".to_owned(),
         Err(CommitError::Invalid(error)) => format!("invalid: {error}"),
         Err(CommitError::Failed(error)) => format!("failed: {error}"),
     };
@@ -144,10 +145,10 @@ async fn an_applied_commit_is_recognized_by_the_bytes_that_only_it_writes() {
 
 #[tokio::test]
 async fn a_commit_that_was_overtaken_is_decided_again() {
-    check([Script::Applied(put("record", "3"))], ("conflict", 1)).await;
-    check([Script::Lost(put("record", "3"))], ("conflict", 1)).await;
-    check([Script::Lost(delete("record"))], ("conflict", 1)).await;
-    check([Script::Lost(delete("row"))], ("conflict", 1)).await;
+    check([Script::Applied(put("record", "3"))], ("overtaken", 1)).await;
+    check([Script::Lost(put("record", "3"))], ("overtaken", 1)).await;
+    check([Script::Lost(delete("record"))], ("overtaken", 1)).await;
+    check([Script::Lost(delete("row"))], ("overtaken", 1)).await;
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tracing::info;
-use workflow_core::{Event, Incarnation, InputHash, Reason, Run, RunId, Submitted, Transition, Value, decide};
+use workflow_core::{Event, Incarnation, InputHash, Reason, Run, RunId, Submitted, Timestamp, Value, decide};
 use workflow_effects::{CommitError, ObjectOwner, Read, Spec, StagedEffects};
 
 use super::WorkflowRuntime;
-use crate::engine::{Engine, Gathered};
+use crate::engine::{DEFAULT_PRIORITY, Engine, MAX_PRIORITIES};
 use crate::ids::new_run_id;
-use crate::lower::{Lowering, lower};
+use crate::lower::lower;
 use crate::spec::{checked_headers, checked_kv_writes};
 use crate::{Error, Result, RunSpec, StepRunner, SubmitOutcome, TerminalHook};
 
@@ -42,7 +42,7 @@ struct Submission {
     run_id: RunId,
     incarnation: Incarnation,
     input: Bytes,
-    run_at: Option<workflow_core::Timestamp>,
+    run_at: Option<Timestamp>,
     spec: Spec,
     staged: StagedEffects,
 }
@@ -58,6 +58,10 @@ impl Submission {
         if max_attempts == 0 {
             let problem = "a step needs at least one attempt".to_owned();
             return Err(Error::InvalidOption { option: "max_attempts_per_step", problem });
+        }
+        if spec.priority.is_some_and(|priority| !engine.queues.admits(priority)) {
+            let problem = format!("{MAX_PRIORITIES} priorities are in use already");
+            return Err(Error::InvalidOption { option: "priority", problem });
         }
         if spec.input.len() as u64 > engine.settings.max_value_size {
             return Err(Error::Effects(workflow_effects::Error::ValueTooLarge {
@@ -86,93 +90,76 @@ impl Submission {
     }
 
     /// Gathers, decides and commits, again for as long as others get in between.
-    async fn submit<R, H: TerminalHook>(&self, engine: &Engine<R, H>) -> Result<SubmitOutcome> {
+    async fn submit<R, H>(&self, engine: &Engine<R, H>) -> Result<SubmitOutcome> {
         let mut input = None;
-        let answer = loop {
+        loop {
             let gathered = engine.gather(&self.run_id, Read::Durable).await?;
             let stored = match gathered.run.incarnation() {
-                Some(incarnation) => engine.spec(&self.run_id, incarnation).await?,
+                // Our own commit, whose answer was lost.
+                Some(incarnation) if incarnation == self.incarnation => {
+                    return self.answer(engine, &gathered.run, Reason::Submitted).await;
+                }
+                Some(incarnation) => Some(engine.spec(&self.run_id, incarnation).await?.input_hash),
                 None => None,
             };
-            if input.is_none() {
-                input = Some(self.store_input(engine, &gathered.run).await?);
+            if stored.is_none() && input.is_none() {
+                let owner = ObjectOwner { run_id: self.run_id.clone(), incarnation: self.incarnation };
+                input = Some(engine.objects.put(&owner, self.input.clone()).await?);
             }
             let transition = decide(&gathered.run, self.event(engine, input.clone().unwrap_or_default(), stored));
             if transition.reason != Reason::Submitted {
-                break Ok(transition);
+                discard(engine, input).await;
+                return self.answer(engine, &transition.next, transition.reason).await;
             }
-            match self.commit(engine, &gathered, &transition).await {
-                Ok(()) => break Ok(transition),
-                Err(CommitError::Conflict) => {}
-                Err(CommitError::Invalid(error)) => break Err(error),
-                // Whether the commit was applied may be unknown: the input's object stays.
+            let lowering = engine.lowering(&self.run_id, gathered.record.as_ref(), &self.spec, &self.staged);
+            match engine.committer.commit(lower(&lowering, &transition)).await {
+                Ok(()) => return self.answer(engine, &transition.next, transition.reason).await,
+                Err(CommitError::Conflict | CommitError::Overtaken) => {}
+                Err(CommitError::Invalid(error)) => {
+                    discard(engine, input).await;
+                    return Err(error.into());
+                }
+                // The commit may have been applied: the input's object stays.
                 Err(CommitError::Failed(error)) => return Err(error.into()),
             }
-        };
-        if let (Some(value), false) = (&input, matches!(&answer, Ok(made) if made.reason == Reason::Submitted)) {
-            engine.objects.discard(value).await;
-        }
-        self.answer(engine, answer?).await
-    }
-
-    /// The input as the record will hold it. Only a run that is not there yet needs its object.
-    async fn store_input<R, H>(&self, engine: &Engine<R, H>, run: &Run) -> Result<Value> {
-        match run {
-            Run::Absent => {
-                let owner = ObjectOwner { run_id: self.run_id.clone(), incarnation: self.incarnation };
-                Ok(engine.objects.put(&owner, self.input.clone()).await?)
-            }
-            Run::Active(_) | Run::Ended(_) => Ok(Value::default()),
         }
     }
 
-    fn event<R, H>(&self, engine: &Engine<R, H>, input: Value, stored: Option<Spec>) -> Event {
+    fn event<R, H>(&self, engine: &Engine<R, H>, input: Value, stored_input_hash: Option<InputHash>) -> Event {
         Event::Submitted(Submitted {
             incarnation: self.incarnation,
             job: engine.next_job(),
             input,
             input_hash: self.spec.input_hash,
-            stored_input_hash: stored.map(|spec| spec.input_hash),
+            stored_input_hash,
             now: engine.clock.now(),
             run_at: self.run_at,
         })
     }
 
-    async fn commit<R, H>(
-        &self,
-        engine: &Engine<R, H>,
-        gathered: &Gathered,
-        transition: &Transition,
-    ) -> Result<(), CommitError> {
-        let lowering = Lowering {
-            keys: &engine.keys,
-            queue_name: &engine.settings.queue_name,
-            queues: &engine.queues,
-            open: engine.port.open_number(),
-            run_id: &self.run_id,
-            record: gathered.record.as_ref(),
-            spec: &self.spec,
-            staged: &self.staged,
-            notification: None,
-        };
-        engine.committer.commit(lower(&lowering, transition)).await
-    }
-
-    async fn answer<R, H>(&self, engine: &Engine<R, H>, transition: Transition) -> Result<SubmitOutcome> {
+    async fn answer<R, H>(&self, engine: &Engine<R, H>, run: &Run, reason: Reason) -> Result<SubmitOutcome> {
         let run_id = self.run_id.to_string();
-        if transition.reason == Reason::InputMismatch {
+        let newly_submitted = reason == Reason::Submitted;
+        if reason == Reason::InputMismatch {
             return Err(Error::InputMismatch(run_id));
         }
-        let newly_submitted = transition.reason == Reason::Submitted;
         if newly_submitted {
+            engine.queues.remember(self.spec.priority.unwrap_or(DEFAULT_PRIORITY));
             info!(run_id, input_len = self.input.len(), "run submitted");
         }
-        let (job_id, end) = match &transition.next {
+        let (job_id, end) = match run {
             Run::Active(run) => (run.job.to_string(), None),
             Run::Ended(ended) => (ended.final_job.to_string(), Some(engine.outcome(&self.run_id, ended).await?)),
             Run::Absent => unreachable!("a submission leaves a run"),
         };
         Ok(SubmitOutcome { run_id, newly_submitted, job_id, end })
+    }
+}
+
+/// Deletes the object of an input that no record names.
+async fn discard<R, H>(engine: &Engine<R, H>, input: Option<Value>) {
+    if let Some(input) = input {
+        engine.objects.discard(&input).await;
     }
 }
 

@@ -19,8 +19,8 @@ pub struct RunStatus {
     pub phase: RunPhase,
     /// The step in hand, or the one that ended the run.
     pub step: u32,
-    /// Attempts of the step in hand that are over.
-    pub failed_attempts: u32,
+    /// Attempts of the step in hand that are over: failed ones, and deliveries that were lost.
+    pub attempts_used: u32,
     /// Attempts that each step may use.
     pub max_attempts: u32,
     /// When the run was submitted.
@@ -66,24 +66,20 @@ where
     pub async fn status(&self, run_id: &str) -> Result<Option<RunStatus>> {
         let id = parse_run_id(run_id)?;
         let run = self.engine.gather(&id, Read::Durable).await?.run;
-        let (phase, step, failed_attempts) = match &run {
+        let (incarnation, phase, step, attempts_used) = match &run {
             Run::Absent => return Ok(None),
-            Run::Active(run) => (self.phase(run.phase), run.step, run.attempts.used),
+            Run::Active(run) => (run.incarnation, self.phase(run.phase), run.step, run.attempts.used),
             Run::Ended(ended) => {
                 let (status, at) = (ended.status.into(), ended.ended_at.into());
-                (RunPhase::Ended { status, at }, ended.final_step, 0)
+                (ended.incarnation, RunPhase::Ended { status, at }, ended.final_step, 0)
             }
         };
-        let spec = match run.incarnation() {
-            Some(incarnation) => self.engine.spec(&id, incarnation).await?,
-            None => None,
-        };
-        let Some(spec) = spec else { return Ok(None) };
+        let spec = self.engine.spec(&id, incarnation).await?;
         Ok(Some(RunStatus {
             run_id: id.to_string(),
             phase,
             step,
-            failed_attempts,
+            attempts_used,
             max_attempts: spec.max_attempts,
             submitted_at: spec.submitted_at.into(),
         }))

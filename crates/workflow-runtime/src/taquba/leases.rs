@@ -79,12 +79,14 @@ pub(super) fn held(claim: &Claim) -> &HeldClaim {
 }
 
 impl Shared {
-    /// Makes the lease of `claim` end `lease` from now.
+    /// Makes the lease of `claim` last at least `lease` from now.
     pub(super) fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error> {
         let held = held(claim);
         // Not between the two halves of a jump.
         let _leases = self.leases.lock();
-        let renewed = self.queue.renew_lease(&held.claim, clamped(lease));
+        let expiry = self.queue.lease_expiry(&held.claim.queue, &held.claim.id);
+        let left = expiry.map_or(Duration::ZERO, |at| Timestamp::from_millis(at).since(self.clock.now()));
+        let renewed = self.queue.renew_lease(&held.claim, clamped(lease.max(left)));
         renewed.map(|_| ()).map_err(|cause| {
             // The job goes back to its queue, where no commit of ours has put it.
             self.lanes.of(&held.claim.queue).come_back();

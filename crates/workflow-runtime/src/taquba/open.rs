@@ -68,14 +68,19 @@ impl fmt::Debug for Storage {
 /// # Ok(()) }
 /// ```
 pub async fn open(url: &str) -> Result<Storage> {
-    open_store(store_of(url)?).await
+    open_on(store_of(url)?).await
 }
 
-/// Opens a queue on `store` as [`open`] does on the store of a URL.
+/// Opens `store` with the settings that [`open`] uses for the store of a URL: for object stores that the application
+/// makes itself, and for tests that wrap one.
 ///
-/// Writes are refused while the system's clock is behind the last write of the store, and one that is refused stops
-/// the storage engine for good. So a write proves the clock here, before anyone relies on the store.
-async fn open_store(store: Arc<dyn ObjectStore>) -> Result<Storage> {
+/// # Errors
+///
+/// As [`open`].
+//
+// Writes are refused while the system's clock is behind the last write of the store, and one that is refused stops
+// the storage engine for good. So a write proves the clock here, before anyone relies on the store.
+pub async fn open_on(store: Arc<dyn ObjectStore>) -> Result<Storage> {
     let deadline = tokio::time::Instant::now() + CLOCK_WAIT;
     let mut told = false;
     loop {

@@ -17,7 +17,7 @@ use workflow_memo::{Memo, MemoContext};
 
 use super::Stop;
 use super::delivery::{Attached, Delivery, NotCommitted};
-use super::patience::{Abandoned, patiently};
+use super::hand::Abandoned;
 use super::slots::Slot;
 use crate::port::Clock;
 use crate::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, TerminalHook, Trigger};
@@ -52,6 +52,11 @@ impl From<StepError> for CallFailed {
 }
 
 impl CallFailed {
+    /// The record decides whether the attempt still counts. If so, a new doorbell replaces the one that was lost.
+    pub(super) fn lease_lost() -> Self {
+        Self::new(FailureKind::Transient, "the lease was lost".to_owned())
+    }
+
     fn new(kind: FailureKind, message: String) -> Self {
         Self { failure: Failure { kind, message: cut_text(message) }, retry_after: None }
     }
@@ -132,23 +137,22 @@ where
         let guard = AttemptGuard { seal: Seal::new(), token: CancellationToken::new() };
         let step = self.step(number, payload, &guard);
         let effects = step.effects.clone();
-        let runner = self.engine.runner.clone();
-        let limits = Limits {
-            timeout: self.engine.settings.step_timeout,
-            lost: self.lease.lost(),
-            stop: &self.stop,
-            clock: &*self.engine.clock,
-        };
-        let span =
-            tracing::info_span!("workflow.step", run_id = %self.run_id, step = step.step_number, attempt = number);
-        let called = call(async move { runner.run_step(&step).await }, limits).instrument(span).await;
+        let runner = self.hand.engine.runner.clone();
+        let span = tracing::info_span!(
+            "workflow.step",
+            run_id = step.run_id,
+            step = step.step_number,
+            attempt = number,
+            job_id = step.job_id
+        );
+        let called = call(async move { runner.run_step(&step).await }, self.hand.limits()).instrument(span).await;
         drop(guard);
         let staged = effects.seal();
         match called {
             Called::Returned(outcome) => self.conclude(outcome, staged, slot).await,
             Called::Failed(failed) => self.fail(failed).await,
             Called::HandedBack => self.hand_back().await,
-            Called::LeaseLost => Err(Abandoned::LeaseLost),
+            Called::LeaseLost => self.fail(CallFailed::lease_lost()).await,
         }
     }
 
@@ -161,39 +165,39 @@ where
     }
 
     async fn payload(&self) -> Result<Bytes, Abandoned> {
-        let (objects, value) = (&self.engine.objects, &self.active().payload);
-        patiently(&self.engine, &self.stop, &self.lease, || async { Ok(objects.get(value).await?) }).await
+        let (objects, value) = (&self.hand.engine.objects, &self.active().payload);
+        self.hand.patiently(|| async { Ok(objects.get(value).await?) }).await
     }
 
     /// What the runner is called with.
     fn step(&self, number: u32, payload: Bytes, guard: &AttemptGuard) -> Step {
         let run = self.active();
-        let timeout = self.engine.settings.step_timeout;
-        let deadline = timeout.map(|timeout| self.engine.clock.now().after(timeout));
+        let timeout = self.hand.engine.settings.step_timeout;
+        let deadline = timeout.map(|timeout| self.hand.engine.clock.now().after(timeout));
         Step {
-            run_id: self.run_id.to_string(),
+            run_id: self.hand.run_id.to_string(),
             step_number: run.step,
             payload: payload.into(),
             headers: self.spec.headers.clone().into_iter().collect(),
-            job_id: self.job.job.to_string(),
+            job_id: self.hand.job.job.to_string(),
             attempts: number,
             max_attempts: self.spec.max_attempts,
             cancel_token: guard.token.child_token(),
-            lease: self.lease.handle(deadline),
+            lease: self.hand.lease.handle(deadline),
             memo: self.memo(MemoScope::Step(run.step), run.revision, &guard.seal),
             run_memo: self.memo(MemoScope::Run, run.revision, &guard.seal),
             effects: EffectsHandle::new(),
-            kv: KvReadHandle::new(self.engine.committer.kv().clone()),
+            kv: KvReadHandle::new(self.hand.engine.committer.kv().clone()),
         }
     }
 
     fn memo(&self, scope: MemoScope, revision: u64, seal: &Seal) -> Memo {
         Memo::new(MemoContext {
-            committer: self.engine.committer.clone(),
-            objects: self.engine.objects.clone(),
-            keys: self.engine.keys.clone(),
-            run_id: self.run_id.clone(),
-            incarnation: self.incarnation,
+            committer: self.hand.engine.committer.clone(),
+            objects: self.hand.engine.objects.clone(),
+            keys: self.hand.engine.keys.clone(),
+            run_id: self.hand.run_id.clone(),
+            incarnation: self.hand.incarnation,
             scope,
             revision,
             seal: seal.clone(),
@@ -207,7 +211,7 @@ where
         staged: workflow_effects::StagedEffects,
         slot: &Slot,
     ) -> Result<Transition, Abandoned> {
-        let now = self.engine.clock.now();
+        let now = self.hand.engine.clock.now();
         let inline = self.may_inline(slot);
         let mut attached = Attached { staged, result: None };
         let stored = match outcome {
@@ -217,7 +221,7 @@ where
             }
             StepOutcome::Succeed { result } => {
                 let bytes = Bytes::from(result);
-                attached.result = Some(bytes.to_vec());
+                attached.result = Some(bytes.clone());
                 self.store(bytes).await.map(|stored| stored.map(|result| Outcome::Succeed { result }))
             }
             StepOutcome::Fail { reason } => Ok(Ok(Outcome::Fail { reason: cut_text(reason) })),
@@ -228,16 +232,17 @@ where
             Err(failed) => return self.fail(failed).await,
         };
         let fresh = fresh_value(&outcome);
-        let event = StepReturned { attempt: self.attempt(), outcome, now, next_job: self.engine.next_job(), inline };
+        let event =
+            StepReturned { attempt: self.attempt(), outcome, now, next_job: self.hand.engine.next_job(), inline };
         let committed = self.commit(Event::StepReturned(event), &attached).await;
         let refused = match &committed {
-            Ok(transition) => transition.action == Action::Discard,
-            Err(NotCommitted::Refused(_)) => true,
+            Ok(transition) => transition.action == Action::Discard && !self.in_doubt,
+            Err(NotCommitted::Refused(_)) => !self.in_doubt,
             // Whether the commit was applied may be unknown: the object stays.
             Err(NotCommitted::Abandoned(_)) => false,
         };
         if let (true, Some(value)) = (refused, &fresh) {
-            self.engine.objects.discard(value).await;
+            self.hand.engine.objects.discard(value).await;
         }
         match committed {
             Ok(transition) => Ok(transition),
@@ -256,21 +261,21 @@ where
             failure: failed.failure,
             retry_after: failed.retry_after,
             max_attempts: self.spec.max_attempts,
-            retry: self.engine.settings.retry_policy.clone(),
-            entropy: self.engine.entropy(),
-            now: self.engine.clock.now(),
-            next_job: self.engine.next_job(),
+            retry: self.hand.engine.settings.retry_policy.clone(),
+            entropy: self.hand.engine.entropy(),
+            now: self.hand.engine.clock.now(),
+            next_job: self.hand.engine.next_job(),
         };
         self.commit_own(Event::StepFailed(event)).await
     }
 
     /// Stores a payload or result: inline, or as an object of the run's. One that is too large fails the step.
     async fn store(&self, bytes: Bytes) -> Result<Result<Value, CallFailed>, Abandoned> {
-        let owner = ObjectOwner { run_id: self.run_id.clone(), incarnation: self.incarnation };
-        let objects = &self.engine.objects;
-        let put = patiently(&self.engine, &self.stop, &self.lease, || {
-            let bytes = bytes.clone();
-            async { Ok(objects.put(&owner, bytes).await?) }
+        let owner = ObjectOwner { run_id: self.hand.run_id.clone(), incarnation: self.hand.incarnation };
+        let objects = &self.hand.engine.objects;
+        let put = self.hand.patiently(|| {
+            let put = objects.put(&owner, bytes.clone());
+            async { Ok(put.await?) }
         });
         match put.await {
             Ok(value) => Ok(Ok(value)),

@@ -1,16 +1,18 @@
-//! One lane of the loop: takes slots, claims deliveries, starts a task for each.
+//! One source of the loop: takes slots, claims deliveries, starts a task for each.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tracing::{error, warn};
-use workflow_effects::{Doorbell, decode_doorbell};
+use workflow_core::Timestamp;
+use workflow_effects::{Doorbell, Read, ScanRange, decode_doorbell};
 
 use super::backoff::Backoff;
 use super::slots::{Slot, Slots};
 use super::{Stop, delivery, notification};
-use crate::engine::Engine;
+use crate::engine::{Engine, MAX_PRIORITIES};
+use crate::lease::LeaseGuard;
 use crate::port::{ClaimedJob, Settlement};
 use crate::{Result, StepRunner, TerminalHook};
 
@@ -21,7 +23,7 @@ const IDLE_WAIT: Duration = Duration::from_secs(1);
 
 /// What is fetched.
 #[derive(Clone, Copy)]
-pub(crate) enum Lane {
+pub(crate) enum Source {
     /// Doorbells of runs.
     Steps,
     /// Terminal notifications.
@@ -32,20 +34,23 @@ pub(crate) enum Lane {
 pub(crate) struct Rung {
     pub(crate) job: ClaimedJob,
     pub(crate) doorbell: Doorbell,
+    /// Kept alive from the claim on.
+    pub(crate) lease: LeaseGuard,
 }
 
 /// Fetches until the loop drains or the store is closed, and returns once nothing is in hand any more.
-pub(crate) async fn fetch<R, H>(engine: &Arc<Engine<R, H>>, lane: Lane, stop: &Stop) -> Result<()>
+pub(crate) async fn fetch<R, H>(engine: &Arc<Engine<R, H>>, source: Source, stop: &Stop) -> Result<()>
 where
     R: StepRunner + 'static,
     H: TerminalHook + 'static,
 {
-    let slots = Slots::new(match lane {
-        Lane::Steps => engine.settings.max_concurrent_steps,
-        Lane::Notifications => engine.settings.max_concurrent_hooks,
+    let slots = Slots::new(match source {
+        Source::Steps => engine.settings.max_concurrent_steps,
+        Source::Notifications => engine.settings.max_concurrent_hooks,
     });
     let mut tasks = JoinSet::new();
     let mut backoff = Backoff::default();
+    let mut priorities = Priorities::default();
     let result = loop {
         while let Some(ended) = tasks.try_join_next() {
             report(ended);
@@ -55,7 +60,10 @@ where
             () = stop.draining.cancelled() => break Ok(()),
             taken = slots.take(BATCH) => taken,
         };
-        let queues = queues(engine, lane);
+        if matches!(source, Source::Steps) {
+            priorities.refresh(engine).await;
+        }
+        let queues = queues(engine, source);
         match claim(engine, &queues, taken.len()).await {
             Ok(jobs) if jobs.is_empty() => {
                 drop(taken);
@@ -68,7 +76,7 @@ where
             }
             Ok(jobs) => {
                 backoff = Backoff::default();
-                if let Err(error) = start(engine, lane, stop, jobs, taken, &mut tasks).await {
+                if let Err(error) = start(engine, source, stop, jobs, taken, &mut tasks).await {
                     break Err(error);
                 }
             }
@@ -90,10 +98,35 @@ where
     result
 }
 
-fn queues<R, H>(engine: &Engine<R, H>, lane: Lane) -> Vec<String> {
-    match lane {
-        Lane::Steps => engine.queues.in_order(),
-        Lane::Notifications => vec![engine.queues.notifications()],
+/// Which priorities are in use, looked up now and then: another runtime of the name may have begun to use one.
+#[derive(Default)]
+struct Priorities {
+    looked_up: Option<Timestamp>,
+}
+
+impl Priorities {
+    async fn refresh<R, H>(&mut self, engine: &Engine<R, H>) {
+        let now = engine.clock.now();
+        if self.looked_up.is_some_and(|at| now.since(at) < IDLE_WAIT) {
+            return;
+        }
+        // A name has a bounded number of priorities: one page holds them.
+        let range = ScanRange { prefix: engine.keys.priorities_prefix(), after: None, limit: 2 * MAX_PRIORITIES };
+        match engine.port.scan(&range, Read::Latest).await {
+            Ok(page) => {
+                let used = page.entries.iter().filter_map(|(key, _)| engine.keys.parse_priority(key));
+                used.for_each(|priority| engine.queues.remember(priority));
+                self.looked_up = Some(now);
+            }
+            Err(error) => warn!(error = &error as &dyn std::error::Error, "priorities could not be read"),
+        }
+    }
+}
+
+fn queues<R, H>(engine: &Engine<R, H>, source: Source) -> Vec<String> {
+    match source {
+        Source::Steps => engine.queues.in_order(),
+        Source::Notifications => vec![engine.queues.notifications()],
     }
 }
 
@@ -117,7 +150,7 @@ async fn claim<R, H>(engine: &Engine<R, H>, queues: &[String], max: usize) -> Re
 /// per doorbell goes uncounted.
 async fn start<R, H>(
     engine: &Arc<Engine<R, H>>,
-    lane: Lane,
+    source: Source,
     stop: &Stop,
     jobs: Vec<ClaimedJob>,
     slots: Vec<Slot>,
@@ -130,7 +163,10 @@ where
     let mut rung = Vec::with_capacity(jobs.len());
     for job in jobs {
         match decode_doorbell(&job.payload) {
-            Ok(doorbell) => rung.push(Rung { job, doorbell }),
+            Ok(doorbell) => {
+                let lease = engine.leases.hold(job.claim.clone(), job.job.clone(), job.lost.clone());
+                rung.push(Rung { job, doorbell, lease });
+            }
             Err(error) => {
                 error!(job_id = %job.job, error = &error as &dyn std::error::Error, "malformed job");
                 let engine = engine.clone();
@@ -144,9 +180,9 @@ where
     }
     for (rung, slot) in rung.into_iter().zip(slots) {
         let (engine, stop) = (engine.clone(), stop.clone());
-        match lane {
-            Lane::Steps => tasks.spawn(delivery::deliver(engine, stop, rung, slot)),
-            Lane::Notifications => tasks.spawn(notification::deliver(engine, stop, rung, slot)),
+        match source {
+            Source::Steps => tasks.spawn(delivery::deliver(engine, stop, rung, slot)),
+            Source::Notifications => tasks.spawn(notification::deliver(engine, stop, rung, slot)),
         };
     }
     Ok(())

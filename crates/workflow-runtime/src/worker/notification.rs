@@ -9,37 +9,31 @@ use workflow_core::{
     decide_notification,
 };
 use workflow_effects::{
-    BellTarget, Commit, CommitError, Doorbell, Enqueue, NotificationRow, Read, StagedEffects, decode_notification,
-    encode_doorbell, encode_notification,
+    BellTarget, Commit, Doorbell, Enqueue, NotificationRow, Read, StagedEffects, decode_notification, encode_doorbell,
+    encode_notification,
 };
 
 use super::Stop;
-use super::attempt::{CallFailed, Called, Limits, call};
+use super::attempt::{CallFailed, Called, call};
 use super::backoff::Backoff;
-use super::fetch::{Rung, bury, settle};
-use super::patience::{Abandoned, patiently, wait_out};
-use super::slots::{Slot, Turn, suspects_turn};
-use crate::engine::Engine;
+use super::fetch::{Rung, bury};
+use super::hand::{Abandoned, Hand, HandedIn, finish};
+use super::slots::Slot;
+use crate::engine::{Engine, corrupt};
 use crate::hook::TerminalEffects;
-use crate::lease::LeaseGuard;
 use crate::lower::apply_staged;
-use crate::port::{ClaimedJob, Settlement};
+use crate::port::Settlement;
 use crate::{RunOutcome, TerminalHook};
 
 /// A notification in hand.
 struct Call<R, H> {
-    engine: Arc<Engine<R, H>>,
-    stop: Stop,
-    job: ClaimedJob,
+    hand: Hand<R, H>,
     doorbell: Doorbell,
     /// The key of the row.
     key: Bytes,
-    lease: LeaseGuard,
     /// The row as of the last read or commit, and its bytes.
     row: Option<NotificationRow>,
     bytes: Option<Bytes>,
-    /// Held while a suspect's hook is called.
-    turn: Option<Turn>,
 }
 
 /// Delivers one notification.
@@ -48,29 +42,22 @@ where
     R: Send + Sync + 'static,
     H: TerminalHook + 'static,
 {
-    let Rung { job, doorbell } = rung;
+    let doorbell = rung.doorbell.clone();
     let BellTarget::Notification { redrive } = doorbell.target else {
-        error!(job_id = %job.job, run_id = %doorbell.run_id, "job of another queue");
-        return bury(&engine, job, "not a notification").await;
+        error!(job_id = %rung.job.job, run_id = %doorbell.run_id, "job of another queue");
+        return bury(&engine, rung.job, "not a notification").await;
     };
     if doorbell.queue_name != engine.settings.queue_name {
-        error!(job_id = %job.job, run_id = %doorbell.run_id, "job of another queue");
-        return bury(&engine, job, "a notification of another queue").await;
+        error!(job_id = %rung.job.job, run_id = %doorbell.run_id, "job of another queue");
+        return bury(&engine, rung.job, "a notification of another queue").await;
     }
-    let (run_id, claim) = (doorbell.run_id.clone(), job.claim.clone());
+    let hand = Hand::new(engine.clone(), stop, rung);
+    let (run_id, claim) = (hand.run_id.clone(), hand.job.claim.clone());
     let key = engine.keys.notification(&run_id, doorbell.incarnation, redrive);
-    let lease = engine.leases.hold(claim.clone(), job.job.clone(), job.lost.clone());
-    let call = Call { engine: engine.clone(), stop, job, doorbell, key, lease, row: None, bytes: None, turn: None };
+    let call = Call { hand, doorbell, key, row: None, bytes: None };
     let ended = call.run(&mut slot).await;
     slot.release();
-    match ended {
-        Ok(settlement) => settle(&engine, settlement).await,
-        Err(Abandoned::Corrupt(cause)) => {
-            error!(run_id = %run_id, error = &cause as &dyn std::error::Error, "corrupt notification");
-            settle(&engine, Settlement::Dead(claim, format!("notification of `{run_id}` is corrupt: {cause}"))).await;
-        }
-        Err(abandoned) => debug!(run_id = %run_id, ?abandoned, "notification abandoned"),
-    }
+    finish(&engine, &run_id, claim, ended).await;
 }
 
 impl<R, H> Call<R, H>
@@ -81,23 +68,25 @@ where
     async fn run(mut self, slot: &mut Slot) -> Result<Settlement, Abandoned> {
         self.gather().await?;
         let claimed = NotificationEvent::Claimed(NotificationClaimed {
-            job: self.job.job.clone(),
-            deliveries: self.job.deliveries,
-            max_attempts: self.engine.settings.hook_attempts,
-            now: self.engine.clock.now(),
-            next_job: self.engine.next_job(),
+            job: self.hand.job.job.clone(),
+            deliveries: self.hand.job.deliveries,
+            max_attempts: self.hand.engine.settings.hook_attempts,
+            now: self.hand.engine.clock.now(),
+            next_job: self.hand.engine.next_job(),
         });
-        let mut action = self.commit(claimed, &StagedEffects::default()).await?;
+        let mut action = self.commit_own(claimed).await?;
         loop {
+            let claim = &self.hand.job.claim;
             action = match action {
+                NotificationAction::Execute if self.hand.is_draining() => self.hand_back().await?,
                 NotificationAction::Execute => self.execute().await?,
                 NotificationAction::Park => self.wait_for_turn(slot).await?,
                 NotificationAction::DeadLetter => {
-                    return Ok(Settlement::Dead(self.job.claim.clone(), "the terminal hook failed".to_owned()));
+                    return Ok(Settlement::Dead(claim.clone(), "the terminal hook failed".to_owned()));
                 }
                 NotificationAction::Discard if self.row_is_ours() => return Err(Abandoned::Overtaken),
                 NotificationAction::Requeue(_) | NotificationAction::Apply | NotificationAction::Discard => {
-                    return Ok(Settlement::Ack(self.job.claim.clone()));
+                    return Ok(Settlement::Ack(claim.clone()));
                 }
             };
         }
@@ -105,96 +94,88 @@ where
 
     /// Whether the row still waits for this very job, so that ending the job would lose the call.
     fn row_is_ours(&self) -> bool {
-        self.row.as_ref().is_some_and(|row| row.state.job == self.job.job)
+        self.row.as_ref().is_some_and(|row| row.state.job == self.hand.job.job)
     }
 
     async fn wait_for_turn(&mut self, slot: &mut Slot) -> Result<NotificationAction, Abandoned> {
-        self.turn = suspects_turn(&self.stop, &self.lease, slot).await?;
-        if self.turn.is_none() {
+        if !self.hand.wait_for_turn(slot).await {
             return self.hand_back().await;
         }
-        self.commit(NotificationEvent::TurnCame(self.attempt()), &StagedEffects::default()).await
+        self.commit_own(NotificationEvent::TurnCame(self.attempt())).await
     }
 
     /// Calls the hook with the committed end of the run.
     async fn execute(&mut self) -> Result<NotificationAction, Abandoned> {
         let outcome = self.outcome().await?;
         let effects = TerminalEffects::new();
-        let (hook, handle) = (self.engine.hook.clone(), effects.clone());
-        let limits = Limits {
-            timeout: self.engine.settings.step_timeout,
-            lost: self.lease.lost(),
-            stop: &self.stop,
-            clock: &*self.engine.clock,
-        };
-        let span = tracing::info_span!("workflow.hook", run_id = %self.doorbell.run_id);
-        let called = call(async move { hook.on_termination(&outcome, &handle).await }, limits).instrument(span).await;
+        let (hook, handle) = (self.hand.engine.hook.clone(), effects.clone());
+        let span = tracing::info_span!("workflow.hook", run_id = %self.hand.run_id, job_id = %self.hand.job.job);
+        let call = call(async move { hook.on_termination(&outcome, &handle).await }, self.hand.limits());
+        let called = call.instrument(span).await;
         let staged = effects.seal();
         match called {
             Called::Returned(()) => self.commit(NotificationEvent::HookReturned(self.attempt()), &staged).await,
             Called::Failed(failed) => self.fail(failed).await,
             Called::HandedBack => self.hand_back().await,
-            Called::LeaseLost => Err(Abandoned::LeaseLost),
+            Called::LeaseLost => self.fail(CallFailed::lease_lost()).await,
         }
     }
 
     /// The end that the row tells of.
     async fn outcome(&self) -> Result<RunOutcome, Abandoned> {
-        let (engine, run_id) = (&self.engine, &self.doorbell.run_id);
-        let gathered = patiently(engine, &self.stop, &self.lease, || engine.gather(run_id, Read::Durable)).await?;
+        let (engine, run_id) = (&self.hand.engine, &self.hand.run_id);
+        let gathered = self.hand.patiently(|| engine.gather(run_id, Read::Durable)).await?;
         match gathered.run {
-            Run::Ended(ended) if ended.incarnation == self.doorbell.incarnation => {
-                patiently(engine, &self.stop, &self.lease, || engine.outcome(run_id, &ended)).await
+            Run::Ended(ended) if ended.incarnation == self.hand.incarnation => {
+                self.hand.patiently(|| engine.outcome(run_id, &ended)).await
             }
-            Run::Absent | Run::Active(_) | Run::Ended(_) => Err(Abandoned::Corrupt(
-                workflow_effects::Error::Corrupt {
-                    what: format!("the notification of run `{run_id}`"),
-                    detail: "the run has not ended".to_owned(),
-                }
-                .into(),
-            )),
+            Run::Absent | Run::Active(_) | Run::Ended(_) => {
+                Err(Abandoned::Corrupt(corrupt(run_id, "a notification is owed, and the run has not ended")))
+            }
         }
     }
 
     async fn fail(&mut self, failed: CallFailed) -> Result<NotificationAction, Abandoned> {
-        warn!(run_id = %self.doorbell.run_id, error = failed.failure.message, "terminal hook failed");
+        warn!(run_id = %self.hand.run_id, error = failed.failure.message, "terminal hook failed");
         let event = NotificationEvent::HookFailed(HookFailed {
             attempt: self.attempt(),
             kind: failed.failure.kind,
             retry_after: failed.retry_after,
-            max_attempts: self.engine.settings.hook_attempts,
-            retry: self.engine.settings.retry_policy.clone(),
-            entropy: self.engine.entropy(),
-            now: self.engine.clock.now(),
-            next_job: self.engine.next_job(),
+            max_attempts: self.hand.engine.settings.hook_attempts,
+            retry: self.hand.engine.settings.retry_policy.clone(),
+            entropy: self.hand.engine.entropy(),
+            now: self.hand.engine.clock.now(),
+            next_job: self.hand.engine.next_job(),
         });
-        self.commit(event, &StagedEffects::default()).await
+        self.commit_own(event).await
     }
 
     async fn hand_back(&mut self) -> Result<NotificationAction, Abandoned> {
-        let event = NotificationEvent::HandedBack { attempt: self.attempt(), next_job: self.engine.next_job() };
-        self.commit(event, &StagedEffects::default()).await
+        let (attempt, next_job) = (self.attempt(), self.hand.engine.next_job());
+        self.commit_own(NotificationEvent::HandedBack { attempt, next_job }).await
     }
 
     fn attempt(&self) -> Attempt {
-        Attempt {
-            incarnation: self.doorbell.incarnation,
-            step: 0,
-            job: self.job.job.clone(),
-            deliveries: self.job.deliveries,
-        }
+        self.hand.attempt(0)
     }
 
     async fn gather(&mut self) -> Result<(), Abandoned> {
-        let (engine, key, run_id) = (&self.engine, &self.key, &self.doorbell.run_id);
-        let (row, bytes) = patiently(engine, &self.stop, &self.lease, || async {
-            let bytes = engine.port.get(key, Read::Durable).await?;
-            let row = bytes.as_deref().map(|bytes| decode_notification(run_id, bytes)).transpose()?;
-            Ok((row, bytes))
-        })
-        .await?;
-        (self.row, self.bytes) = (row, bytes);
+        let Hand { engine, run_id, .. } = &self.hand;
+        let key = &self.key;
+        (self.row, self.bytes) = self
+            .hand
+            .patiently(|| async {
+                let bytes = engine.port.get(key, Read::Durable).await?;
+                let row = bytes.as_deref().map(|bytes| decode_notification(run_id, bytes)).transpose()?;
+                Ok((row, bytes))
+            })
+            .await?;
         Ok(())
+    }
+
+    /// Decides and commits an event that the hook staged nothing for.
+    async fn commit_own(&mut self, event: NotificationEvent) -> Result<NotificationAction, Abandoned> {
+        self.commit(event, &StagedEffects::default()).await
     }
 
     /// Decides `event` on the row and commits; decides again whenever the row has changed.
@@ -206,19 +187,14 @@ where
         let mut backoff = Backoff::default();
         loop {
             let transition = decide_notification(self.row.as_ref().map(|row| &row.state), event.clone());
-            debug!(run_id = %self.doorbell.run_id, action = ?transition.action, "notification transition");
+            debug!(run_id = %self.hand.run_id, action = ?transition.action, "notification transition");
             if transition.next.as_ref() == self.row.as_ref().map(|row| &row.state) {
                 return Ok(transition.action);
             }
-            match self.engine.committer.commit(self.lower(&transition, staged)).await {
-                Ok(()) => return Ok(self.committed(transition)),
-                Err(CommitError::Conflict) => {}
-                Err(CommitError::Invalid(error)) => return Err(Abandoned::Corrupt(error.into())),
-                Err(CommitError::Failed(error)) if error.is_closed() => return Err(Abandoned::Closed),
-                Err(CommitError::Failed(error)) => {
-                    warn!(error = &error as &dyn std::error::Error, "commit failed");
-                    wait_out(&self.engine, &self.stop, &self.lease, &mut backoff).await?;
-                }
+            match self.hand.hand_in(self.lower(&transition, staged), &mut backoff).await? {
+                HandedIn::Applied => return Ok(self.committed(transition)),
+                HandedIn::Refused(error) => return Err(Abandoned::Corrupt(error.into())),
+                HandedIn::Again | HandedIn::InDoubt => {}
             }
             self.gather().await?;
             if self.row.as_ref().map(|row| &row.state) == transition.next.as_ref() {
@@ -245,7 +221,7 @@ where
         }
         match (&transition.action, &transition.next) {
             (NotificationAction::Requeue(due), Some(state)) => commit.enqueues.push(Enqueue {
-                queue: self.engine.queues.notifications(),
+                queue: self.hand.engine.queues.notifications(),
                 job: state.job.clone(),
                 payload: self.doorbell_again(),
                 due: *due,
@@ -258,6 +234,6 @@ where
 
     /// The same doorbell, rung by this opening of the queue.
     fn doorbell_again(&self) -> Bytes {
-        encode_doorbell(&Doorbell { open: self.engine.port.open_number(), ..self.doorbell.clone() })
+        encode_doorbell(&Doorbell { open: self.hand.engine.port.open_number(), ..self.doorbell.clone() })
     }
 }

@@ -4,10 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::Stop;
-use super::patience::Abandoned;
-use crate::lease::LeaseGuard;
-
 /// The slots of one lane.
 #[derive(Clone)]
 pub(crate) struct Slots(Arc<Semaphore>);
@@ -67,16 +63,11 @@ impl Slot {
 /// A suspect's turn: suspects of the process, of all runtimes together, run one at a time, in order of arrival.
 pub(crate) type Turn = SemaphorePermit<'static>;
 
-/// Waits for a suspect's turn without a slot, and takes a slot again; nothing when the loop shuts down first.
-pub(crate) async fn suspects_turn(stop: &Stop, lease: &LeaseGuard, slot: &mut Slot) -> Result<Option<Turn>, Abandoned> {
+/// Waits for a suspect's turn, without a slot, and takes a slot again.
+pub(crate) async fn next_turn(slot: &mut Slot) -> Turn {
     static TURNS: Semaphore = Semaphore::const_new(1);
     slot.release();
-    let turn = tokio::select! {
-        biased;
-        () = stop.draining.cancelled() => return Ok(None),
-        () = lease.lost().cancelled() => return Err(Abandoned::LeaseLost),
-        turn = TURNS.acquire() => turn.expect("the semaphore is never closed"),
-    };
+    let turn = TURNS.acquire().await.expect("the semaphore is never closed");
     slot.retake().await;
-    Ok(Some(turn))
+    turn
 }

@@ -132,7 +132,7 @@ async fn a_retry_that_waits_for_ever_backs_off_for_ever() {
     world.runtime.submit(spec("a", "")).await.unwrap();
     crate::support::until(async || {
         let status = world.runtime.status("a").await.unwrap().unwrap();
-        matches!(status.phase, RunPhase::BackingOff { .. }) && status.failed_attempts == 1
+        matches!(status.phase, RunPhase::BackingOff { .. }) && status.attempts_used == 1
     })
     .await;
     world.close().await;

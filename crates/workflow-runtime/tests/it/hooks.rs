@@ -132,8 +132,38 @@ async fn an_end_that_nobody_observes_costs_no_notification() {
     world.end_of(spec("failed", "")).await;
     until(async || hook.told().len() == 1).await;
     assert_eq!(hook.told()[0].run_id, "failed");
-    let queued = world.storage.queue().view().stats("workflow-steps.notifications").await.unwrap();
-    assert!(queued.done <= 1, "{queued:?}");
+    until(async || {
+        let queued = world.storage.queue().view().stats("workflow-steps.notifications").await.unwrap();
+        (queued.done, queued.pending, queued.claimed) == (1, 0, 0)
+    })
+    .await;
+    world.close().await;
+}
+
+/// Never returns.
+struct Hangs(Arc<AtomicU32>);
+
+impl TerminalHook for Hangs {
+    async fn on_termination(&self, _: &RunOutcome, _: &TerminalEffects) -> Result<(), StepError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_hangs_is_given_up() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let world = World::with(Runner::sync(succeed), Hangs(calls.clone()), |builder| {
+        builder.step_timeout(std::time::Duration::from_millis(10)).hook_attempts(2)
+    })
+    .await;
+    world.end_of(spec("a", "")).await;
+    until(async || {
+        let view = world.storage.queue().view();
+        view.dead_jobs("workflow-steps.notifications", None, 9).await.unwrap().len() == 1
+    })
+    .await;
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
     world.close().await;
 }
 

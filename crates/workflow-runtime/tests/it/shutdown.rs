@@ -36,7 +36,7 @@ async fn a_running_step_finishes_in_its_grace() {
     go.notify_one();
     handle.wait().await.unwrap();
     let status = runtime.status("a").await.unwrap().unwrap();
-    assert_eq!((status.step, status.failed_attempts), (1, 0), "step 0 committed, step 1 did not start");
+    assert_eq!((status.step, status.attempts_used), (1, 0), "step 0 committed, step 1 did not start");
     let again = runtime.spawn(std::future::pending());
     go.notify_one();
     assert_eq!(runtime.wait("a").await.unwrap().error, None);
@@ -65,7 +65,7 @@ async fn a_step_that_outlasts_the_grace_is_handed_back_uncounted() {
         let handle = runtime.spawn(std::future::pending());
         until(async || attempts.load(Ordering::SeqCst) == starts).await;
         handle.shutdown().await.unwrap();
-        assert_eq!(runtime.status("a").await.unwrap().unwrap().failed_attempts, 0);
+        assert_eq!(runtime.status("a").await.unwrap().unwrap().attempts_used, 0);
     }
     let handle = runtime.spawn(std::future::pending());
     assert_eq!(runtime.wait("a").await.unwrap().error, None);

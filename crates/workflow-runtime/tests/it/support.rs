@@ -137,9 +137,12 @@ impl<H: TerminalHook + 'static> World<H> {
     }
 }
 
-/// Lets other tasks run until `holds` does.
+/// Lets other tasks run until `holds` does, and gives up after a time that no working machine needs.
 pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    while !holds().await {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), waiting).await.expect("what is waited for comes");
 }

@@ -16,12 +16,12 @@ async fn the_longest_lease_is_long_and_breaks_nothing() {
     let expiry = || world.queue.lease_expiry(QUEUE, job.as_str()).expect("it is claimed");
     let year_from_now = || world.port.clock().now().as_millis() + YEAR_MS;
 
-    let claimed = world.port.claim(QUEUE, 1, Duration::MAX).await.unwrap().remove(0);
-    assert!(expiry() >= year_from_now());
-    world.port.extend(&claimed.claim, LEASE).unwrap();
+    let claimed = world.port.claim(QUEUE, 1, LEASE).await.unwrap().remove(0);
     assert!(expiry() < year_from_now());
     world.port.extend(&claimed.claim, Duration::MAX).unwrap();
     assert!(expiry() >= year_from_now());
+    world.port.extend(&claimed.claim, LEASE).unwrap();
+    assert!(expiry() >= year_from_now() - YEAR_MS / 2, "an extension never shortens");
     world.queue.reap_now().await.unwrap();
     world.port.settle(Settlement::Ack(claimed.claim)).await.unwrap();
     assert!(world.claim(9).await.is_empty());
@@ -31,9 +31,16 @@ async fn the_longest_lease_is_long_and_breaks_nothing() {
 async fn an_extension_counts_from_now_and_a_lapsed_lease_is_told() {
     let world = World::new().await;
     world.ring().await;
-    let claimed = world.claim_one().await;
+    let claimed = world.port.claim(QUEUE, 1, Duration::ZERO).await.unwrap().remove(0);
+    world.port.extend(&claimed.claim, LEASE).unwrap();
     world.queue.reap_now().await.unwrap();
-    world.port.extend(&claimed.claim, Duration::ZERO).unwrap();
+    world.port.extend(&claimed.claim, LEASE).expect("the first extension counted from then");
+    let lapsed = world.port.claim(QUEUE, 1, Duration::ZERO).await.unwrap();
+    assert!(lapsed.is_empty());
+    world.port.settle(Settlement::Ack(claimed.claim)).await.unwrap();
+
+    world.ring().await;
+    let claimed = world.port.claim(QUEUE, 1, Duration::ZERO).await.unwrap().remove(0);
     world.queue.reap_now().await.unwrap();
     assert!(world.port.extend(&claimed.claim, LEASE).is_err());
     assert_eq!(world.claim_one().await.deliveries, 2);
