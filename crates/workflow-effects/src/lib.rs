@@ -38,7 +38,7 @@ pub use port::{Commit, Enqueue, KvStore, Read, Rejected, ScanPage, ScanRange};
 pub use read::KvReadHandle;
 pub use seal::Seal;
 pub use staged::{
-    EffectsHandle, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN, MAX_EFFECTS, StagedEffects,
+    EffectsHandle, EffectsSeal, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN, MAX_EFFECTS, StagedEffects,
 };
 pub use stored::{
     BellTarget, Doorbell, MAX_RECORD_LEN, MemoEntry, NotificationRow, Spec, decode_doorbell, decode_memo_entry,

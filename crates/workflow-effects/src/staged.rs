@@ -65,15 +65,30 @@ impl StagedEffects {
     }
 }
 
+/// Ends the staging of a handle: whoever calls the user's code keeps it, and gives only the handle away.
+#[derive(Debug)]
+pub struct EffectsSeal(EffectsHandle);
+
+impl EffectsSeal {
+    /// Takes what was staged; the handle and its clones refuse everything from now on. A second call finds nothing.
+    pub fn take(&self) -> StagedEffects {
+        let mut state = self.0.lock();
+        state.sealed = true;
+        state.bytes = 0;
+        std::mem::take(&mut state.staged)
+    }
+}
+
 impl EffectsHandle {
-    /// A handle that has staged nothing.
-    pub fn new() -> Self {
-        Self::default()
+    /// A handle that has staged nothing, and its seal.
+    pub fn sealable() -> (Self, EffectsSeal) {
+        let handle = Self::default();
+        (handle.clone(), EffectsSeal(handle))
     }
 
     /// A handle outside any runtime, for tests of step runners: [`EffectsHandle::staged`] tells what was staged.
     pub fn detached() -> Self {
-        Self::new()
+        Self::default()
     }
 
     /// Stages a write of `value` at `key`. A later put of the same key replaces it.
@@ -120,14 +135,6 @@ impl EffectsHandle {
     /// A copy of what has been staged so far.
     pub fn staged(&self) -> StagedEffects {
         self.lock().staged.clone()
-    }
-
-    /// Takes what was staged and refuses everything from now on. A second call finds nothing.
-    pub fn seal(&self) -> StagedEffects {
-        let mut state = self.lock();
-        state.sealed = true;
-        state.bytes = 0;
-        std::mem::take(&mut state.staged)
     }
 
     /// The state, for a write of `key` that is allowed as far as the key goes.

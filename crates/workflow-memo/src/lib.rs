@@ -1,5 +1,8 @@
-//! Memoization of a run's paid-for work: what a step has computed once is not computed again, not on a retry, not
+//! Memoization of a run's paid-for work: what a step has computed and stored is not computed again, not on a retry, not
 //! after a crash, and (in the run's memo) not by a later step.
+//!
+//! A crash between the work and the store repeats the work. Where the work has effects outside, such as a charge, give
+//! it an idempotency key that is the same on every attempt, such as the run's id and the memo's key.
 //!
 //! A [`Memo`] keeps bytes ([`Memo::get`], [`Memo::put`]) or typed values ([`Memo::memoized`],
 //! [`Memo::memoized_by_content`]). A value is durable when the call that stored it returns. A late attempt, one that a

@@ -13,13 +13,12 @@ pub enum Error {
     #[error("run `{0}` exists with another input")]
     InputMismatch(String),
     /// The run id does not have the form of one.
-    #[error("invalid run id `{run_id}`")]
+    #[error("invalid run id `{run_id}`: {rule}")]
     InvalidRunId {
         /// The id, cut to a readable length.
         run_id: String,
         /// The rule that it breaks.
-        #[source]
-        source: ParseRunIdError,
+        rule: ParseRunIdError,
     },
     /// A header of a submission breaks a limit.
     #[error("invalid header `{name}`: {problem}")]

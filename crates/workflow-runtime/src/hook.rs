@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 
 use workflow_core::Status;
-use workflow_effects::{EffectsHandle, StagedEffects};
+use workflow_effects::{EffectsHandle, EffectsSeal, StagedEffects};
 
 use crate::{Result, StepError};
 
@@ -24,6 +24,20 @@ pub struct RunOutcome {
     pub headers: HashMap<String, String>,
     /// The number of the step that ended it.
     pub final_step: u32,
+}
+
+impl RunOutcome {
+    /// The end of a run that no runtime has executed, for unit tests of a hook. Change its public fields to taste.
+    ///
+    /// ```
+    /// use workflow_runtime::{RunOutcome, TerminalStatus};
+    ///
+    /// let mut outcome = RunOutcome::detached("order-1", TerminalStatus::Failed);
+    /// outcome.error = Some("card stolen".to_owned());
+    /// ```
+    pub fn detached(run_id: impl Into<String>, status: TerminalStatus) -> Self {
+        Self { run_id: run_id.into(), status, result: None, error: None, headers: HashMap::new(), final_step: 0 }
+    }
 }
 
 /// The ways in which a run ends.
@@ -92,12 +106,9 @@ impl TerminalHook for NoopTerminalHook {
 pub struct TerminalEffects(EffectsHandle);
 
 impl TerminalEffects {
-    pub(crate) fn new() -> Self {
-        Self(EffectsHandle::new())
-    }
-
-    pub(crate) fn seal(&self) -> StagedEffects {
-        self.0.seal()
+    pub(crate) fn sealable() -> (Self, EffectsSeal) {
+        let (handle, seal) = EffectsHandle::sealable();
+        (Self(handle), seal)
     }
 
     /// Stages a write. See [`EffectsHandle::put`].

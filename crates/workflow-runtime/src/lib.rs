@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../README.md")]
+#![doc = include_str!("../README.md")]
 
 mod engine;
 mod error;
@@ -15,9 +15,12 @@ mod step;
 mod taquba;
 mod worker;
 
-pub use workflow_core::{Jitter, RetryPolicy};
-pub use workflow_effects::{EffectsHandle, Error as EffectsError, KvReadHandle, MAX_INLINE_LIMIT, StagedEffects};
-pub use workflow_memo::{Error as MemoError, Memo};
+pub use workflow_core::{Jitter, MAX_RUN_ID_LEN, ParseRunIdError, RetryPolicy};
+pub use workflow_effects::{
+    EffectsHandle, Error as EffectsError, KvReadHandle, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN,
+    MAX_EFFECTS, MAX_INLINE_LIMIT, RESERVED_PREFIX, StagedEffects,
+};
+pub use workflow_memo::{Error as MemoError, MAX_MEMO_KEY_LEN, Memo};
 
 pub use crate::engine::MAX_PRIORITIES;
 pub use crate::error::{Error, Result};

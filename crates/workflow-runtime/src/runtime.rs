@@ -58,8 +58,9 @@ where
         KvReadHandle::new(self.engine.committer.kv().clone())
     }
 
-    /// Executes steps and hooks until `shutdown` resolves, then drains: nothing new starts, running steps get
-    /// [`shutdown_grace`](Settings::shutdown_grace), and what is left is handed back with its attempt uncounted.
+    /// Executes steps and hooks until `shutdown` resolves, then drains: nothing new starts, running steps and hooks get
+    /// [`shutdown_grace`](Settings::shutdown_grace), and what is left is handed back with its attempt uncounted. Hooks
+    /// that are still owed are called after the next start.
     ///
     /// Dropping the future instead stops at once. The deliveries in hand come back when their leases end.
     ///
@@ -86,7 +87,7 @@ where
     }
 }
 
-/// A loop that [`WorkflowRuntime::spawn`] started. Dropping it leaves the loop running.
+/// A loop that [`WorkflowRuntime::spawn`] started. Dropping it leaves the loop running, which keeps the store in use.
 #[derive(Debug)]
 pub struct RunnerHandle {
     stop: CancellationToken,

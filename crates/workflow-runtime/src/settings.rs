@@ -12,37 +12,37 @@ pub const MAX_QUEUE_NAME_LEN: usize = 200;
 /// The suffix of the queue that holds a runtime's terminal notifications.
 pub(crate) const NOTIFICATION_SUFFIX: &str = ".notifications";
 
-/// Plain data that a runtime is built from. The setters of [`WorkflowRuntimeBuilder`](crate::WorkflowRuntimeBuilder)
+/// Plain data that a runtime is built from; each field's text ends with its default. The setters of [`WorkflowRuntimeBuilder`](crate::WorkflowRuntimeBuilder)
 /// fill one; fields may be added, so write `..Settings::default()`. Durations may be anything up to [`Duration::MAX`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Names the runs of this runtime: runtimes of other names never see them. 1 to 200 bytes of `[A-Za-z0-9._-]`,
-    /// beginning with a letter or digit, not ending in a dot and digits, nor in `.notifications`.
+    /// beginning with a letter or digit, not ending in a dot and digits, nor in `.notifications`. `workflow-steps`.
     pub queue_name: String,
-    /// Where large values live in the object store: a relative path without `.` and `..`.
+    /// Where large values live in the object store: a relative path without `.` and `..`. `workflow-objects`.
     pub prefix: String,
-    /// How many steps execute at the same time, at least 1.
+    /// How many steps execute at the same time, at least 1. 256.
     pub max_concurrent_steps: usize,
-    /// How many terminal hooks execute at the same time, at least 1.
+    /// How many terminal hooks execute at the same time, at least 1. 32.
     pub max_concurrent_hooks: usize,
     /// How many immediate steps of a run follow each other in one delivery while other runs wait for a slot. 0 sends
-    /// every step through the queue.
+    /// every step through the queue. 32.
     pub inline_steps: u32,
-    /// How often a step is attempted when its submission does not say, at least 1.
+    /// How often a step is attempted when its submission does not say, at least 1. 5.
     pub max_attempts_per_step: u32,
-    /// The wait before another attempt.
+    /// The wait before another attempt. 1 s, doubling up to 5 min, with full jitter.
     pub retry_policy: RetryPolicy,
-    /// How long a step or hook may take. `None`: as long as it likes.
+    /// How long a step or hook may take. `None`, the default: as long as it likes, so a step that hangs hangs for ever.
     pub step_timeout: Option<Duration>,
-    /// The lease of a delivery, renewed at a third; at least 1 s.
+    /// The lease of a delivery, renewed at a third; at least 1 s. 30 s.
     pub lease: Duration,
-    /// How long running steps may go on after the shutdown began, before they are handed back.
+    /// How long running steps may go on after the shutdown began, before they are handed back. 30 s.
     pub shutdown_grace: Duration,
-    /// How often a failing hook is called, at least 1.
+    /// How often a failing hook is called, at least 1. 20.
     pub hook_attempts: u32,
-    /// Values up to this size are stored in the record, larger ones as objects. At most 64 KiB.
+    /// Values up to this size are stored in the record, larger ones as objects. At most 64 KiB. 32 KiB.
     pub inline_limit: usize,
-    /// The largest payload, result and memo value, in bytes.
+    /// The largest payload, result and memo value, in bytes. 64 MiB.
     pub max_value_size: u64,
 }
 

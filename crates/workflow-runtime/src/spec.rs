@@ -72,11 +72,11 @@ pub struct SubmitOutcome {
 
 /// The KV writes of a submission, checked.
 pub(crate) fn checked_kv_writes(writes: HashMap<Vec<u8>, Vec<u8>>) -> Result<StagedEffects> {
-    let staged = EffectsHandle::new();
+    let (staged, seal) = EffectsHandle::sealable();
     for (key, value) in writes {
         staged.put(key, value)?;
     }
-    Ok(staged.seal())
+    Ok(seal.take())
 }
 
 /// The headers of a submission, checked and in order.

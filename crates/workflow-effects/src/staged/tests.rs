@@ -10,7 +10,7 @@ fn check<T: std::fmt::Debug>(result: Result<T>, expected: &str) {
 
 #[test]
 fn a_later_put_replaces_an_earlier_one() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     let clone = effects.clone();
     effects.put("k", "one").unwrap();
     clone.put("k", "two").unwrap();
@@ -24,7 +24,7 @@ fn a_later_put_replaces_an_earlier_one() {
 
 #[test]
 fn a_put_and_a_delete_of_one_key_conflict() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     effects.put("put", "v").unwrap();
     effects.delete("deleted").unwrap();
     let before = effects.staged();
@@ -35,7 +35,7 @@ fn a_put_and_a_delete_of_one_key_conflict() {
 
 #[test]
 fn a_key_has_1_to_1024_bytes() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     effects.put("k", "").unwrap();
     effects.put(vec![0; 1024], "v").unwrap();
     effects.delete(vec![255; 1024]).unwrap();
@@ -47,7 +47,7 @@ fn a_key_has_1_to_1024_bytes() {
 
 #[test]
 fn a_key_lies_outside_the_reserved_range() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     for key in ["workflow", "workflow.", "workflow0", "Workflow/x", "x/workflow/"] {
         effects.put(key, "v").unwrap();
     }
@@ -59,7 +59,7 @@ fn a_key_lies_outside_the_reserved_range() {
 
 #[test]
 fn a_value_has_at_most_256_kib() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     effects.put("k", vec![0; 256 * 1024]).unwrap();
     let refused = effects.put("k", vec![0; 256 * 1024 + 1]);
     check(refused, "the value of key \"k\" has 262145 bytes and may have 262144");
@@ -68,7 +68,7 @@ fn a_value_has_at_most_256_kib() {
 
 #[test]
 fn a_step_stages_at_most_1000_keys() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     for index in 0..500 {
         effects.put(format!("put/{index}"), "v").unwrap();
         effects.delete(format!("delete/{index}")).unwrap();
@@ -81,7 +81,7 @@ fn a_step_stages_at_most_1000_keys() {
 
 #[test]
 fn a_step_stages_at_most_4_mib() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     let key = |index: u8| vec![index; 16];
     let value = vec![0; 256 * 1024 - 16];
     for index in 0..16 {
@@ -96,19 +96,19 @@ fn a_step_stages_at_most_4_mib() {
 
 #[test]
 fn a_sealed_handle_refuses_and_has_given_everything_away() {
-    let effects = EffectsHandle::new();
+    let (effects, seal) = EffectsHandle::sealable();
     let clone = effects.clone();
     effects.put("k", "v").unwrap();
-    assert_eq!(effects.seal().puts.len(), 1);
+    assert_eq!(seal.take().puts.len(), 1);
     check(effects.put("k", "v"), "the step has ended and takes no more effects");
     check(clone.delete("k"), "the step has ended and takes no more effects");
     check(clone.put("", ""), "the step has ended and takes no more effects");
-    assert!(effects.seal().is_empty() && clone.staged().is_empty());
+    assert!(seal.take().is_empty() && clone.staged().is_empty());
 }
 
 #[test]
 fn debug_shows_counts() {
-    let effects = EffectsHandle::new();
+    let effects = EffectsHandle::detached();
     effects.put("secret key", "secret").unwrap();
     assert_eq!(format!("{effects:?}"), "EffectsHandle { puts: 1, deletes: 0, bytes: 16, sealed: false }");
 }

@@ -165,8 +165,8 @@ async fn discard<R, H>(engine: &Engine<R, H>, input: Option<Value>) {
 
 /// Parses a user's run id; the error shows its beginning.
 pub(super) fn parse_run_id(id: &str) -> Result<RunId> {
-    RunId::parse(id).map_err(|source| Error::InvalidRunId {
+    RunId::parse(id).map_err(|rule| Error::InvalidRunId {
         run_id: id.chars().take(64).collect::<String>().escape_debug().to_string(),
-        source,
+        rule,
     })
 }

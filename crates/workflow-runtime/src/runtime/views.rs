@@ -107,7 +107,7 @@ where
         }
     }
 
-    /// Waits until the run has ended.
+    /// Waits until the run has ended. Its hook may still be owed then: it is called beside, or after the next start.
     ///
     /// # Errors
     ///

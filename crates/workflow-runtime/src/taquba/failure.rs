@@ -64,7 +64,7 @@ fn why_closed(cause: &::taquba::Error) -> String {
     match cause {
         ::taquba::Error::Storage(storage) => match storage.kind() {
             ErrorKind::Closed(CloseReason::Fenced) => {
-                "another process has opened the store and taken it over".to_owned()
+                "it was opened again, by another process or this one, which has taken it over".to_owned()
             }
             ErrorKind::Closed(CloseReason::Clean) => "it was closed".to_owned(),
             _ => format!("its storage engine stopped: {storage}"),

@@ -33,8 +33,8 @@ const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 /// An open store: the queue and the object store under it.
 ///
-/// Make runtimes with [`runtime`](Self::runtime), and [`close`](Self::close) it when they are gone. One process at a
-/// time: opening the same store in a second process takes it away from the first.
+/// Make runtimes with [`runtime`](Self::runtime), and [`close`](Self::close) it when they are gone. One opening at a
+/// time: opening the same store again, in this process or another, takes it away from the first.
 pub struct Storage {
     queue: Arc<Queue>,
     port: TaqubaQueue,
@@ -117,9 +117,13 @@ async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Erro
 
 fn store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
     let invalid = |problem: String| Error::InvalidUrl { url: url.to_owned(), problem };
-    let parsed = Url::parse(url).map_err(|cause| invalid(cause.to_string()))?;
+    let parsed = Url::parse(url).map_err(|cause| invalid(format!("{cause}; write `file:///path` or `memory:`")))?;
     match parsed.scheme() {
-        "memory" => Ok(Arc::new(InMemory::new())),
+        "memory" if url == "memory:" => Ok(Arc::new(InMemory::new())),
+        "memory" => Err(invalid("a store in memory has no name: write `memory:`".to_owned())),
+        "file" if !url.starts_with("file:///") => {
+            Err(invalid("a file URL names an absolute path: `file:///path`".to_owned()))
+        }
         "file" => {
             let path = parsed
                 .to_file_path()
@@ -158,7 +162,8 @@ impl Storage {
         &self.store
     }
 
-    /// Closes the store. Drop every runtime and handle of it first. A store that is not closed loses nothing: the
+    /// Closes the store. Drop what holds it first: runtimes and their clones, running loops, `wait`s in progress, and
+    /// read handles. A store that is not closed loses nothing: the
     /// next open takes a little longer. Dropping the future leaves it to close with its last holder.
     ///
     /// # Errors

@@ -135,8 +135,8 @@ where
             Err(abandoned) => return Err(abandoned),
         };
         let guard = AttemptGuard { seal: Seal::new(), token: CancellationToken::new() };
-        let step = self.step(number, payload, &guard);
-        let effects = step.effects.clone();
+        let (effects, staging) = EffectsHandle::sealable();
+        let step = self.step(number, payload, effects, &guard);
         let runner = self.hand.engine.runner.clone();
         let span = tracing::info_span!(
             "workflow.step",
@@ -147,7 +147,7 @@ where
         );
         let called = call(async move { runner.run_step(&step).await }, self.hand.limits()).instrument(span).await;
         drop(guard);
-        let staged = effects.seal();
+        let staged = staging.take();
         match called {
             Called::Returned(outcome) => self.conclude(outcome, staged, slot).await,
             Called::Failed(failed) => self.fail(failed).await,
@@ -170,7 +170,7 @@ where
     }
 
     /// What the runner is called with.
-    fn step(&self, number: u32, payload: Bytes, guard: &AttemptGuard) -> Step {
+    fn step(&self, number: u32, payload: Bytes, effects: EffectsHandle, guard: &AttemptGuard) -> Step {
         let run = self.active();
         let timeout = self.hand.engine.settings.step_timeout;
         let deadline = timeout.map(|timeout| self.hand.engine.clock.now().after(timeout));
@@ -186,7 +186,7 @@ where
             lease: self.hand.lease.handle(deadline),
             memo: self.memo(MemoScope::Step(run.step), run.revision, &guard.seal),
             run_memo: self.memo(MemoScope::Run, run.revision, &guard.seal),
-            effects: EffectsHandle::new(),
+            effects,
             kv: KvReadHandle::new(self.hand.engine.committer.kv().clone()),
         }
     }

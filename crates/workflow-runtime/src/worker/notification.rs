@@ -107,12 +107,12 @@ where
     /// Calls the hook with the committed end of the run.
     async fn execute(&mut self) -> Result<NotificationAction, Abandoned> {
         let outcome = self.outcome().await?;
-        let effects = TerminalEffects::new();
-        let (hook, handle) = (self.hand.engine.hook.clone(), effects.clone());
+        let (effects, staging) = TerminalEffects::sealable();
+        let hook = self.hand.engine.hook.clone();
         let span = tracing::info_span!("workflow.hook", run_id = %self.hand.run_id, job_id = %self.hand.job.job);
-        let call = call(async move { hook.on_termination(&outcome, &handle).await }, self.hand.limits());
+        let call = call(async move { hook.on_termination(&outcome, &effects).await }, self.hand.limits());
         let called = call.instrument(span).await;
-        let staged = effects.seal();
+        let staged = staging.take();
         match called {
             Called::Returned(()) => self.commit(NotificationEvent::HookReturned(self.attempt()), &staged).await,
             Called::Failed(failed) => self.fail(failed).await,

@@ -120,8 +120,8 @@ fn errors_say_whether_another_attempt_helps() {
         implementer: "test".to_owned(),
     });
     assert_eq!(StepError::from(down).kind, StepErrorKind::Transient);
-    let sealed = EffectsHandle::new();
-    sealed.seal();
+    let (sealed, seal) = EffectsHandle::sealable();
+    seal.take();
     let refused = sealed.put("late", "x").expect_err("a sealed handle takes nothing");
     assert_eq!(StepError::from(refused).kind, StepErrorKind::Permanent);
 }

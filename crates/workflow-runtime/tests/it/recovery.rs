@@ -11,7 +11,7 @@ use workflow_runtime::{
     WorkflowRuntimeBuilder, open, open_on,
 };
 
-use crate::support::{Hook, Runner, at_once, spec, succeed, until};
+use crate::support::{Hook, Runner, at_once, spec, succeed};
 use crate::test_port::{Fate, Health, TestPort};
 
 /// A builder over a port whose health the test sets.
