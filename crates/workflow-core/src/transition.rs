@@ -51,6 +51,8 @@ pub enum Effect {
     },
     /// Apply what the step staged.
     ApplyStaged,
+    /// Write down how the step in hand ended.
+    RecordStep,
     /// Tell the terminal hook of the end, if it observes it.
     NotifyEnd,
     /// Nothing names this value any more: delete its object once the commit is durable.

@@ -70,6 +70,9 @@ pub enum Error {
     /// A job cannot be queued by a store without queues.
     #[error("there is no queue here")]
     NoQueue,
+    /// A store that is open for reading takes no commit.
+    #[error("the store is open for reading only")]
+    ReadOnly,
     /// A commit breaks a rule of [`Commit`](crate::Commit): a bug of whoever built it.
     #[error("a commit {detail}")]
     InvalidCommit {
@@ -91,6 +94,7 @@ impl Error {
             | Self::EffectsTooLarge
             | Self::Corrupt { .. }
             | Self::NoQueue
+            | Self::ReadOnly
             | Self::InvalidCommit { .. } => true,
             Self::Store(source) => matches!(source, object_store::Error::NotFound { .. }),
             Self::Unavailable(_) | Self::Closed { .. } => false,

@@ -92,6 +92,22 @@ impl KeySpace {
         self.owned(b"notification/", run, incarnation, &[b"/", &redrive.to_be_bytes()])
     }
 
+    /// How a step of a run ended.
+    pub fn history(&self, run: &RunId, incarnation: Incarnation, step: u32) -> Bytes {
+        self.owned(b"history/", run, incarnation, &[b"/", &step.to_be_bytes()])
+    }
+
+    /// What the history of a run begins with; its rows are in order of the steps.
+    pub fn history_prefix(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(b"history/", run, incarnation, &[b"/"])
+    }
+
+    /// The step that the row of a history at `key` tells of.
+    pub fn parse_history_step(&self, key: &[u8]) -> Option<u32> {
+        let (_, step) = key.split_last_chunk()?;
+        Some(u32::from_be_bytes(*step))
+    }
+
     /// The mark that a run has, or may have, objects.
     pub fn objects(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
         self.owned(b"objects/", run, incarnation, &[])

@@ -7,6 +7,7 @@
 
 mod codec;
 mod doorbell;
+mod history;
 mod memo;
 mod notification;
 mod objects;
@@ -16,6 +17,7 @@ mod spec;
 
 pub use codec::MAX_RECORD_LEN;
 pub use doorbell::{BellTarget, Doorbell, decode_doorbell, encode_doorbell};
+pub use history::{RecordedEnd, StepRow, decode_step_row, encode_step_row};
 pub use memo::{MemoEntry, decode_memo_entry, encode_memo_entry};
 pub use notification::{NotificationRow, decode_notification, encode_notification};
 pub(crate) use objects::encode_objects_row;

@@ -6,15 +6,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use workflow_core::{EndedRun, Incarnation, JobId, Run, RunId};
-use workflow_effects::{Committer, KeySpace, ObjectValues, Read, Spec, StagedEffects};
+use workflow_core::{JobId, RunId};
+use workflow_effects::{Committer, Spec, StagedEffects};
 
 use crate::ids::IdSource;
 use crate::lease::Leases;
 use crate::lower::Lowering;
 use crate::port::{Clock, QueuePort};
+use crate::reads::RunReads;
 use crate::settings::{NOTIFICATION_SUFFIX, Settings};
-use crate::{Error, Result, RunOutcome, TerminalHook};
+use crate::{RunOutcome, TerminalHook};
 
 /// The priority of runs that do not ask for one.
 pub(crate) const DEFAULT_PRIORITY: u32 = 1_000;
@@ -26,8 +27,7 @@ pub const MAX_PRIORITIES: usize = 64;
 pub(crate) struct Engine<R, H> {
     pub(crate) port: Arc<dyn QueuePort>,
     pub(crate) committer: Committer,
-    pub(crate) objects: Arc<ObjectValues>,
-    pub(crate) keys: KeySpace,
+    pub(crate) reads: RunReads,
     pub(crate) settings: Settings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
@@ -79,30 +79,7 @@ impl Queues {
     }
 }
 
-/// A run as it was read: the value, and the bytes that a commit has to expect.
-#[derive(Clone)]
-pub(crate) struct Gathered {
-    pub(crate) run: Run,
-    pub(crate) record: Option<Bytes>,
-}
-
 impl<R, H> Engine<R, H> {
-    /// Reads a run's record.
-    pub(crate) async fn gather(&self, run_id: &RunId, read: Read) -> Result<Gathered> {
-        let record = self.port.get(&self.keys.run(run_id), read).await?;
-        let run = workflow_effects::decode_run(run_id, record.as_deref())?;
-        Ok(Gathered { run, record })
-    }
-
-    /// Reads what the incarnation that a record names was submitted with. Written once, together with the first
-    /// record, so any read of it is good, and one that finds nothing has found a corrupt run.
-    pub(crate) async fn spec(&self, run_id: &RunId, incarnation: Incarnation) -> Result<Spec> {
-        match self.port.get(&self.keys.spec(run_id, incarnation), Read::Latest).await? {
-            Some(bytes) => Ok(workflow_effects::decode_spec(run_id, &bytes)?),
-            None => Err(corrupt(run_id, "its specification is missing")),
-        }
-    }
-
     /// What lowering a transition of a run takes besides the transition.
     pub(crate) fn lowering<'a>(
         &'a self,
@@ -112,7 +89,7 @@ impl<R, H> Engine<R, H> {
         staged: &'a StagedEffects,
     ) -> Lowering<'a> {
         Lowering {
-            keys: &self.keys,
+            keys: &self.reads.keys,
             queue_name: &self.settings.queue_name,
             queues: &self.queues,
             open: self.port.open_number(),
@@ -121,24 +98,9 @@ impl<R, H> Engine<R, H> {
             spec,
             staged,
             notification: None,
+            history: self.settings.history,
+            attempted: None,
         }
-    }
-
-    /// The end of a run as users see it, its result fetched.
-    pub(crate) async fn outcome(&self, run_id: &RunId, ended: &EndedRun) -> Result<RunOutcome> {
-        let spec = self.spec(run_id, ended.incarnation).await?;
-        let result = match &ended.result {
-            Some(value) => Some(self.objects.get(value).await?.to_vec()),
-            None => None,
-        };
-        Ok(RunOutcome {
-            run_id: run_id.to_string(),
-            status: ended.status.into(),
-            result,
-            error: ended.error.clone(),
-            headers: spec.headers.into_iter().collect(),
-            final_step: ended.final_step,
-        })
     }
 
     /// Reserves the id of a job to enqueue.
@@ -150,12 +112,6 @@ impl<R, H> Engine<R, H> {
     pub(crate) fn entropy(&self) -> u64 {
         self.ids.random() as u64
     }
-}
-
-/// A run whose rows do not fit together.
-pub(crate) fn corrupt(run_id: &RunId, detail: &str) -> Error {
-    let detail = detail.to_owned();
-    workflow_effects::Error::Corrupt { what: format!("run `{run_id}`"), detail }.into()
 }
 
 impl<R, H: TerminalHook> Engine<R, H> {

@@ -50,6 +50,29 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// Somebody else has the store open for writing.
+    #[error("the store at `{path}` is held by {holder}; end that first, or read beside it")]
+    Held {
+        /// The store's directory.
+        path: String,
+        /// Who holds it, as they have written it down.
+        holder: String,
+    },
+    /// The store's lock file cannot be used.
+    #[error("the lock file `{path}` cannot be used")]
+    Lock {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is no store to read.
+    #[error("there is no store at `{url}`")]
+    NoStore {
+        /// The URL as given.
+        url: String,
+    },
     /// `run` or `spawn` was called while this runtime was already running.
     #[error("the runtime of queue `{0}` is already running")]
     AlreadyRunning(String),
@@ -89,10 +112,13 @@ impl Error {
             | Self::InvalidOption { .. }
             | Self::NotFound(_)
             | Self::Misconfigured(_)
+            | Self::NoStore { .. }
             | Self::InvalidUrl { .. }
             | Self::AlreadyRunning(_) => true,
             Self::Closed(_)
             | Self::InUse
+            | Self::Held { .. }
+            | Self::Lock { .. }
             | Self::LeaseLost(_)
             | Self::Interrupted
             | Self::Store(_)

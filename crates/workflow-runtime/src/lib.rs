@@ -7,12 +7,14 @@ mod ids;
 mod lease;
 mod lower;
 pub mod port;
+mod reads;
 mod runtime;
 mod settings;
 mod spec;
 mod step;
 #[cfg(feature = "taquba")]
 mod taquba;
+mod views;
 mod worker;
 
 pub use workflow_core::{Jitter, MAX_RUN_ID_LEN, ParseRunIdError, RetryPolicy};
@@ -28,7 +30,7 @@ pub use crate::hook::{NoopTerminalHook, RunOutcome, TerminalEffects, TerminalHoo
 pub use crate::ids::{IdSource, RandomIds};
 pub use crate::lease::LeaseHandle;
 pub use crate::port::QueuePort;
-pub use crate::runtime::{RunPhase, RunStatus, RunnerHandle, WorkflowRuntime, WorkflowRuntimeBuilder};
+pub use crate::runtime::{RunnerHandle, WorkflowRuntime, WorkflowRuntimeBuilder};
 pub use crate::settings::{MAX_QUEUE_NAME_LEN, Settings};
 pub use crate::spec::{
     MAX_HEADER_NAME_LEN, MAX_HEADER_VALUE_LEN, MAX_HEADERS, MAX_HEADERS_LEN, RESERVED_HEADER_PREFIX, RunSpec,
@@ -36,4 +38,5 @@ pub use crate::spec::{
 };
 pub use crate::step::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, Trigger};
 #[cfg(feature = "taquba")]
-pub use crate::taquba::{Storage, TaqubaQueue, open, open_on};
+pub use crate::taquba::{RunReader, Storage, StoreReader, TaqubaQueue, open, open_on, open_reader};
+pub use crate::views::{HistoryEntry, HistoryLevel, RunPhase, RunStatus, StepEnd};

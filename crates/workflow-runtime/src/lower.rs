@@ -1,12 +1,13 @@
 //! Lowering: the one place that turns a decision into keys, bytes and jobs.
 
 use bytes::Bytes;
-use workflow_core::{Effect, Incarnation, JobId, Run, RunId, Timestamp, Transition};
+use workflow_core::{Effect, Incarnation, JobId, Run, RunId, Timestamp, Transition, Value};
 use workflow_effects::{
-    BellTarget, Commit, Doorbell, Enqueue, KeySpace, NotificationRow, Spec, StagedEffects, encode_doorbell,
-    encode_notification, encode_run, encode_spec,
+    BellTarget, Commit, Doorbell, Enqueue, KeySpace, NotificationRow, RecordedEnd, Spec, StagedEffects, StepRow,
+    encode_doorbell, encode_notification, encode_run, encode_spec, encode_step_row,
 };
 
+use crate::HistoryLevel;
 use crate::engine::{DEFAULT_PRIORITY, Queues};
 
 /// What lowering needs to know besides the transition.
@@ -24,6 +25,22 @@ pub(crate) struct Lowering<'a> {
     pub(crate) staged: &'a StagedEffects,
     /// The notification of an end that the hook observes, with its job.
     pub(crate) notification: Option<NotificationRow>,
+    /// How much is written down of steps.
+    pub(crate) history: HistoryLevel,
+    /// The attempt that ends its step with this transition.
+    pub(crate) attempted: Option<Attempted>,
+}
+
+/// An attempt that ends its step.
+#[derive(Clone)]
+pub(crate) struct Attempted {
+    /// The step, and what it was called with.
+    pub(crate) step: u32,
+    pub(crate) payload: Value,
+    /// Its number, from 1.
+    pub(crate) attempt: u32,
+    pub(crate) started_at: Timestamp,
+    pub(crate) ended_at: Timestamp,
 }
 
 /// The transaction that carries `transition` out.
@@ -42,6 +59,7 @@ pub(crate) fn lower(lowering: &Lowering<'_>, transition: &Transition) -> Commit 
             }
             Effect::EnqueueStep { job, due } => enqueue_step(&mut commit, lowering, incarnation, job, *due),
             Effect::ApplyStaged => apply_staged(&mut commit, lowering.staged),
+            Effect::RecordStep => record_step(&mut commit, lowering, transition, incarnation),
             Effect::NotifyEnd => notify(&mut commit, lowering, incarnation),
             Effect::ReleaseValue(_) => {}
         }
@@ -91,9 +109,29 @@ fn notify(commit: &mut Commit, lowering: &Lowering<'_>, incarnation: Incarnation
     });
 }
 
+/// Adds the row of the history that tells how the step ended, as far as the level goes.
+fn record_step(commit: &mut Commit, lowering: &Lowering<'_>, transition: &Transition, incarnation: Incarnation) {
+    let Some(attempted) = &lowering.attempted else { return };
+    let end = match &transition.next {
+        Run::Ended(ended) => ended.status.into(),
+        Run::Active(run) if run.phase.due().is_some() => RecordedEnd::Delayed,
+        Run::Active(_) | Run::Absent => RecordedEnd::Continued,
+    };
+    let (written, payload) = match lowering.history {
+        HistoryLevel::Off => (false, None),
+        HistoryLevel::Ends => (matches!(transition.next, Run::Ended(_)), None),
+        HistoryLevel::Full => (true, Some(attempted.payload.clone())),
+    };
+    if written {
+        let Attempted { step, attempt, started_at, ended_at, .. } = *attempted;
+        let row = StepRow { attempt, started_at, ended_at, end, payload };
+        commit.puts.push((lowering.keys.history(lowering.run_id, incarnation, step), encode_step_row(&row)));
+    }
+}
+
 /// The values that nothing names any more once `transition` is durable.
-pub(crate) fn released(transition: &Transition) -> impl Iterator<Item = &workflow_core::Value> {
-    let named = |value: &workflow_core::Value| match &transition.next {
+pub(crate) fn released(transition: &Transition) -> impl Iterator<Item = &Value> {
+    let named = |value: &Value| match &transition.next {
         Run::Active(run) => run.payload.object() == value.object(),
         Run::Ended(run) => run.result.as_ref().is_some_and(|result| result.object() == value.object()),
         Run::Absent => false,

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use workflow_effects::KvReadHandle;
 
 pub use self::builder::WorkflowRuntimeBuilder;
-pub use self::views::{RunPhase, RunStatus};
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::{Error, Result, StepRunner, TerminalHook, worker};

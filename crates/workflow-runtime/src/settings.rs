@@ -5,7 +5,7 @@ use std::time::Duration;
 use workflow_core::RetryPolicy;
 use workflow_effects::MAX_INLINE_LIMIT;
 
-use crate::{Error, Result};
+use crate::{Error, HistoryLevel, Result};
 
 /// The longest queue name in bytes.
 pub const MAX_QUEUE_NAME_LEN: usize = 200;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub lease: Duration,
     /// How long running steps may go on after the shutdown began, before they are handed back. 30 s.
     pub shutdown_grace: Duration,
+    /// How much is written down of the steps of a run. The step that ended it.
+    pub history: HistoryLevel,
     /// How often a failing hook is called, at least 1. 20.
     pub hook_attempts: u32,
     /// Values up to this size are stored in the record, larger ones as objects. At most 64 KiB. 32 KiB.
@@ -59,6 +61,7 @@ impl Default for Settings {
             step_timeout: None,
             lease: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(30),
+            history: HistoryLevel::Ends,
             hook_attempts: 20,
             inline_limit: 32 * 1024,
             max_value_size: 64 * 1024 * 1024,
@@ -94,6 +97,8 @@ impl Settings {
 }
 
 const MAX_SLOTS: usize = 1 << 20;
+const MAX_PREFIX_LEN: usize = 512;
+const MAX_PREFIX_PART_LEN: usize = 200;
 
 fn check_queue_name(name: &str) -> Result<()> {
     let misnamed = |rule: &str| Error::Misconfigured(format!("queue_name `{}` {rule}", name.escape_debug()));
@@ -115,7 +120,11 @@ fn check_queue_name(name: &str) -> Result<()> {
 }
 
 fn check_prefix(prefix: &str) -> Result<()> {
+    let short = |part: &str| part.len() <= MAX_PREFIX_PART_LEN;
     let plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\0', '\\']);
+    ensure(prefix.len() <= MAX_PREFIX_LEN && prefix.split('/').all(short), || {
+        format!("prefix has at most {MAX_PREFIX_LEN} bytes, and {MAX_PREFIX_PART_LEN} between slashes")
+    })?;
     ensure(prefix.split('/').all(plain), || {
         format!("prefix `{}` must be a relative path without empty parts, `.` and `..`", prefix.escape_debug())
     })
@@ -170,5 +179,8 @@ mod tests {
         for (prefix, accepted) in [("a/b", true), ("", false), ("/a", false), ("a/../b", false), ("a//b", false)] {
             check(|s| s.prefix = prefix.to_owned(), accepted);
         }
+        check(|s| s.prefix = "x".repeat(200), true);
+        check(|s| s.prefix = "x".repeat(201), false);
+        check(|s| s.prefix = "x/".repeat(256) + "x", false);
     }
 }

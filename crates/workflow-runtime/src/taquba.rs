@@ -7,8 +7,10 @@ mod failure;
 mod flights;
 mod lanes;
 mod leases;
+mod lock;
 mod open;
 mod queue;
+mod reader;
 mod schedule;
 mod watchers;
 
@@ -19,6 +21,7 @@ use object_store::ObjectStore;
 
 pub use self::open::{Storage, open, open_on};
 pub use self::queue::TaqubaQueue;
+pub use self::reader::{RunReader, StoreReader, open_reader};
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
 use crate::{StepRunner, TerminalHook};
 

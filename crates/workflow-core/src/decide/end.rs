@@ -34,7 +34,7 @@ pub(super) fn end(active: &ActiveRun, end: End, reason: Reason) -> Transition {
     Transition {
         next: Run::Ended(next),
         action,
-        effects: vec![Effect::NotifyEnd, Effect::ReleaseValue(active.payload.clone())],
+        effects: vec![Effect::RecordStep, Effect::NotifyEnd, Effect::ReleaseValue(active.payload.clone())],
         reason,
     }
 }

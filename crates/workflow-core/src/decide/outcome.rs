@@ -45,7 +45,7 @@ fn go_on(active: &ActiveRun, deliveries: u32, next: Next) -> Transition {
         return transition;
     };
     let inline = next.inline && next.due.is_none();
-    let mut effects = vec![Effect::ApplyStaged];
+    let mut effects = vec![Effect::ApplyStaged, Effect::RecordStep];
     let run = revised(active, |run| {
         run.step = step;
         run.payload = next.payload;

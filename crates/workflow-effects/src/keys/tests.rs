@@ -13,6 +13,7 @@ enum Named {
     Notification(RunId, u128, u32),
     Objects(RunId, u128),
     Priority(u32),
+    History(RunId, u128, u32),
 }
 
 impl Named {
@@ -25,6 +26,7 @@ impl Named {
             Self::Notification(run, incarnation, redrive) => keys.notification(run, of(*incarnation), *redrive),
             Self::Objects(run, incarnation) => keys.objects(run, of(*incarnation)),
             Self::Priority(priority) => keys.priority(*priority),
+            Self::History(run, incarnation, step) => keys.history(run, of(*incarnation), *step),
         }
     }
 }
@@ -51,6 +53,7 @@ fn named() -> impl Strategy<Value = Named> {
         (runs(), incarnations(), numbers()).prop_map(|(run, of, redrive)| Named::Notification(run, of, redrive)),
         (runs(), incarnations()).prop_map(|(run, incarnation)| Named::Objects(run, incarnation)),
         numbers().prop_map(Named::Priority),
+        (runs(), incarnations(), numbers()).prop_map(|(run, of, step)| Named::History(run, of, step)),
     ]
 }
 
@@ -124,4 +127,7 @@ fn the_layout_is_pinned() {
     check(keys.notification(&run, of, 0x3132_3334), "notification/r/abcdefghijklmnop/1234");
     check(keys.objects(&run, of), "objects/r/abcdefghijklmnop");
     check(keys.priority(0x3132_3334), "priority/1234");
+    check(keys.history(&run, of, 0x3132_3334), "history/r/abcdefghijklmnop/1234");
+    check(keys.history_prefix(&run, of), "history/r/abcdefghijklmnop/");
+    assert_eq!(keys.parse_history_step(&keys.history(&run, of, 70_000)), Some(70_000));
 }

@@ -68,7 +68,7 @@ fn check_corrupt(record: &Record, bytes: &[u8], expected: &str) {
 
 #[test]
 fn a_corrupt_record_names_what_it_is_and_what_is_wrong() {
-    let [run, spec, notification, doorbell, memo] = Record::kinds();
+    let [run, spec, notification, doorbell, memo, step] = Record::kinds();
     let newer = "is corrupt: its bytes have another shape, perhaps that of a newer version";
     check_corrupt(&run, b"", "the record of run r is corrupt: it ends too early");
     check_corrupt(&run, b"\x01", &format!("the record of run r {newer}"));
@@ -76,13 +76,14 @@ fn a_corrupt_record_names_what_it_is_and_what_is_wrong() {
     check_corrupt(&notification, b"", "the notification of run r is corrupt: it ends too early");
     check_corrupt(&doorbell, b"\0\x01\xff", "a doorbell is corrupt: it holds a text that is none");
     check_corrupt(&memo, b"\0", "memo \"k\" of run r is corrupt: it ends too early");
+    check_corrupt(&step, b"", "the history of run r is corrupt: it ends too early");
     let longer = [&memo.encode(), &b"xy"[..]].concat();
     check_corrupt(&memo, &longer, "memo \"k\" of run r is corrupt: 2 bytes follow its end");
 }
 
 #[test]
 fn a_length_that_lies_allocates_nothing() {
-    let [_, spec, _, doorbell, memo] = Record::kinds();
+    let [_, spec, _, doorbell, memo, _] = Record::kinds();
     let huge = [&b"\0\xfd"[..], &u64::MAX.to_le_bytes()].concat();
     check_corrupt(&doorbell, &huge, "a doorbell is corrupt: it is too long");
     let huge = [&b"\0\x01\0\xfd"[..], &(MAX_RECORD_LEN as u64).to_le_bytes()].concat();

@@ -13,8 +13,9 @@ use crate::engine::{Engine, Queues};
 use crate::ids::{IdSource, RandomIds};
 use crate::lease::Leases;
 use crate::port::QueuePort;
+use crate::reads::RunReads;
 use crate::settings::Settings;
-use crate::{Result, StepRunner, TerminalHook};
+use crate::{HistoryLevel, Result, StepRunner, TerminalHook};
 
 /// Collects what a runtime is built from. The setters fill a [`Settings`], whose fields say what each means.
 #[must_use]
@@ -94,6 +95,8 @@ where
         lease: Duration,
         /// Sets [`Settings::shutdown_grace`].
         shutdown_grace: Duration,
+        /// Sets [`Settings::history`].
+        history: HistoryLevel,
         /// Sets [`Settings::hook_attempts`].
         hook_attempts: u32,
         /// Sets [`Settings::inline_limit`].
@@ -135,9 +138,8 @@ where
             fresh: Box::new(move || fresh.random()),
         });
         let engine = Engine {
-            committer: Committer::new(kv),
-            objects: Arc::new(objects),
-            keys,
+            committer: Committer::new(kv.clone()),
+            reads: RunReads { kv, keys, objects: Arc::new(objects) },
             clock: port.clock(),
             ids,
             runner: Arc::new(runner),

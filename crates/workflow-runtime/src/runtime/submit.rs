@@ -12,6 +12,7 @@ use super::WorkflowRuntime;
 use crate::engine::{DEFAULT_PRIORITY, Engine, MAX_PRIORITIES};
 use crate::ids::new_run_id;
 use crate::lower::lower;
+use crate::reads::parse_run_id;
 use crate::spec::{checked_headers, checked_kv_writes};
 use crate::{Error, Result, RunSpec, StepRunner, SubmitOutcome, TerminalHook};
 
@@ -93,18 +94,18 @@ impl Submission {
     async fn submit<R, H>(&self, engine: &Engine<R, H>) -> Result<SubmitOutcome> {
         let mut input = None;
         loop {
-            let gathered = engine.gather(&self.run_id, Read::Durable).await?;
+            let gathered = engine.reads.gather(&self.run_id, Read::Durable).await?;
             let stored = match gathered.run.incarnation() {
                 // Our own commit, whose answer was lost.
                 Some(incarnation) if incarnation == self.incarnation => {
                     return self.answer(engine, &gathered.run, Reason::Submitted).await;
                 }
-                Some(incarnation) => Some(engine.spec(&self.run_id, incarnation).await?.input_hash),
+                Some(incarnation) => Some(engine.reads.spec(&self.run_id, incarnation).await?.input_hash),
                 None => None,
             };
             if stored.is_none() && input.is_none() {
                 let owner = ObjectOwner { run_id: self.run_id.clone(), incarnation: self.incarnation };
-                input = Some(engine.objects.put(&owner, self.input.clone()).await?);
+                input = Some(engine.reads.objects.put(&owner, self.input.clone()).await?);
             }
             let transition = decide(&gathered.run, self.event(engine, input.clone().unwrap_or_default(), stored));
             if transition.reason != Reason::Submitted {
@@ -149,7 +150,7 @@ impl Submission {
         }
         let (job_id, end) = match run {
             Run::Active(run) => (run.job.to_string(), None),
-            Run::Ended(ended) => (ended.final_job.to_string(), Some(engine.outcome(&self.run_id, ended).await?)),
+            Run::Ended(ended) => (ended.final_job.to_string(), Some(engine.reads.outcome(&self.run_id, ended).await?)),
             Run::Absent => unreachable!("a submission leaves a run"),
         };
         Ok(SubmitOutcome { run_id, newly_submitted, job_id, end })
@@ -159,14 +160,6 @@ impl Submission {
 /// Deletes the object of an input that no record names.
 async fn discard<R, H>(engine: &Engine<R, H>, input: Option<Value>) {
     if let Some(input) = input {
-        engine.objects.discard(&input).await;
+        engine.reads.objects.discard(&input).await;
     }
-}
-
-/// Parses a user's run id; the error shows its beginning.
-pub(super) fn parse_run_id(id: &str) -> Result<RunId> {
-    RunId::parse(id).map_err(|rule| Error::InvalidRunId {
-        run_id: id.chars().take(64).collect::<String>().escape_debug().to_string(),
-        rule,
-    })
 }

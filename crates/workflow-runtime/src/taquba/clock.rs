@@ -24,6 +24,9 @@ impl Clock for QueueClock {
 
 /// A wall-clock step larger than this is a jump: the clock was set, or the machine slept.
 const JUMP_MS: u64 = 1_000;
+/// The clock is asked at least once a second. When nobody has asked for longer than this, the process was stopped: the
+/// time since is a jump too, or every lease would have ended unseen.
+const QUIET_MS: u64 = 1_500;
 
 /// The wall clock with its jumps taken out: it stands still while the wall clock is behind it, and follows a jump
 /// forward only when told to, so that the leases can be extended first.
@@ -47,8 +50,13 @@ impl SteadyClock {
 
     /// How far the wall clock has jumped ahead of this one, if it has.
     pub(super) fn jump(&self) -> Option<Duration> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.jump_ms(wall_ms(), Instant::now()).map(Duration::from_millis)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wall_ms, now) = (wall_ms(), Instant::now());
+        let jump_ms = state.jump_ms(wall_ms, now);
+        if jump_ms.is_none() {
+            state.tell(wall_ms, now);
+        }
+        jump_ms.map(Duration::from_millis)
     }
 
     /// Follows a jump of the wall clock, by as much as it was told and no further.
@@ -68,7 +76,7 @@ impl ::taquba::Clock for SteadyClock {
 impl Steady {
     fn expected_ms(&self, now: Instant) -> u64 {
         let elapsed = now.saturating_duration_since(self.since).as_millis();
-        self.anchor_ms.saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+        self.anchor_ms.saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX).min(QUIET_MS))
     }
 
     fn jump_ms(&self, wall_ms: u64, now: Instant) -> Option<u64> {
@@ -139,6 +147,14 @@ mod tests {
         assert_eq!(times.tell(4_000, 500), 10_000);
         assert_eq!(times.tell(9_000, 5_500), 10_000);
         assert_eq!(times.tell(10_200, 6_700), 10_200);
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_finds_a_jump() {
+        let mut times = Times::new();
+        assert_eq!(times.tell(10_900, 900), 10_900);
+        assert_eq!(times.jump(70_900, 60_900), Some(58_500));
+        assert_eq!(times.tell(70_900, 60_900), 12_400);
     }
 
     #[test]

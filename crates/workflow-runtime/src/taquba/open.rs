@@ -1,6 +1,7 @@
 //! Opening a store by its URL, with the settings that fit it.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,13 @@ use workflow_effects::{KvReadHandle, KvStore};
 
 use super::clock::SteadyClock;
 use super::failure::{ClockBehind, error as failure};
+use super::lock::DirectoryLock;
 use super::queue::{MARK_KEY, TaqubaQueue};
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
 use crate::{Error, Result, StepRunner, TerminalHook};
 
 /// The path of the queue inside its store.
-const QUEUE_PATH: &str = "queue";
+pub(super) const QUEUE_PATH: &str = "queue";
 /// How long a durable write waits for its flush on a store that costs nothing to flush.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
 /// Due doorbells are claimed by our own timer; the queue's scheduler is the safety net.
@@ -34,11 +36,14 @@ const CLOSE_WAIT: Duration = Duration::from_secs(5);
 /// An open store: the queue and the object store under it.
 ///
 /// Make runtimes with [`runtime`](Self::runtime), and [`close`](Self::close) it when they are gone. One opening at a
-/// time: opening the same store again, in this process or another, takes it away from the first.
+/// time: a directory is locked while it is open; another kind of store is taken away from its first opening by a second,
+/// in this process or another. Use [`open_reader`](crate::open_reader) beside it.
 pub struct Storage {
     queue: Arc<Queue>,
     port: TaqubaQueue,
     store: Arc<dyn ObjectStore>,
+    /// The lock of a store in a directory.
+    lock: Option<Arc<DirectoryLock>>,
 }
 
 impl fmt::Debug for Storage {
@@ -51,13 +56,13 @@ impl fmt::Debug for Storage {
 ///
 /// | URL | store |
 /// | --- | --- |
-/// | `file:///var/lib/app` | a local directory, synced to disk at every commit |
+/// | `file:///var/lib/app` | a local directory, synced to disk at every commit, locked while it is open |
 /// | `memory:` | this process's memory, for tests and examples |
 ///
 /// # Errors
 ///
-/// [`Error::InvalidUrl`] when the URL has another form or its directory cannot be made; [`Error::Store`] and
-/// [`Error::Queue`] when the store cannot be opened. While the system's clock is behind the last write of the store,
+/// [`Error::InvalidUrl`] when the URL has another form or its directory cannot be made; [`Error::Held`] when somebody
+/// else has the directory open for writing; [`Error::Store`] and [`Error::Queue`] when the store cannot be opened. While the system's clock is behind the last write of the store,
 /// nothing can be written: the call waits for the clock for a minute, then fails with an error that says so.
 ///
 /// ```
@@ -68,7 +73,16 @@ impl fmt::Debug for Storage {
 /// # Ok(()) }
 /// ```
 pub async fn open(url: &str) -> Result<Storage> {
-    open_on(store_of(url)?).await
+    match parse(url)? {
+        Named::Memory => open_on(Arc::new(InMemory::new())).await,
+        Named::Directory(path) => {
+            std::fs::create_dir_all(&path).map_err(|cause| invalid(url, cause.to_string()))?;
+            let lock = Arc::new(DirectoryLock::take(&path)?);
+            let storage = open_on(directory(url, &path)?).await?;
+            storage.port.keep_locked(lock.clone());
+            Ok(Storage { lock: Some(lock), ..storage })
+        }
+    }
 }
 
 /// Opens `store` with the settings that [`open`] uses for the store of a URL: for object stores that the application
@@ -112,28 +126,45 @@ async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Erro
     queue.kv_put(MARK_KEY, b"").await?;
     let port = TaqubaQueue::over(queue.clone());
     port.follow_wall_clock(clock);
-    Ok(Storage { queue, port, store })
+    Ok(Storage { queue, port, store, lock: None })
 }
 
-fn store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
-    let invalid = |problem: String| Error::InvalidUrl { url: url.to_owned(), problem };
-    let parsed = Url::parse(url).map_err(|cause| invalid(format!("{cause}; write `file:///path` or `memory:`")))?;
+/// A store that a URL names.
+enum Named {
+    Memory,
+    Directory(PathBuf),
+}
+
+fn parse(url: &str) -> Result<Named> {
+    let parsed =
+        Url::parse(url).map_err(|cause| invalid(url, format!("{cause}; write `file:///path` or `memory:`")))?;
     match parsed.scheme() {
-        "memory" if url == "memory:" => Ok(Arc::new(InMemory::new())),
-        "memory" => Err(invalid("a store in memory has no name: write `memory:`".to_owned())),
-        "file" if !url.starts_with("file:///") => {
-            Err(invalid("a file URL names an absolute path: `file:///path`".to_owned()))
-        }
-        "file" => {
-            let path = parsed
-                .to_file_path()
-                .map_err(|()| invalid("a file URL names an absolute path: `file:///path`".to_owned()))?;
-            std::fs::create_dir_all(&path).map_err(|cause| invalid(cause.to_string()))?;
-            let store = LocalFileSystem::new_with_prefix(&path).map_err(|cause| invalid(cause.to_string()))?;
-            Ok(Arc::new(store.with_fsync(true)))
-        }
-        scheme => Err(invalid(format!("scheme `{scheme}` is neither `file` nor `memory`"))),
+        "memory" if url == "memory:" => Ok(Named::Memory),
+        "memory" => Err(invalid(url, "a store in memory has no name: write `memory:`".to_owned())),
+        "file" => match parsed.to_file_path() {
+            Ok(path) if url.starts_with("file:///") => Ok(Named::Directory(path)),
+            _ => Err(invalid(url, "a file URL names an absolute path: `file:///path`".to_owned())),
+        },
+        scheme => Err(invalid(url, format!("scheme `{scheme}` is neither `file` nor `memory`"))),
     }
+}
+
+fn directory(url: &str, path: &Path) -> Result<Arc<dyn ObjectStore>> {
+    let store = LocalFileSystem::new_with_prefix(path).map_err(|cause| invalid(url, cause.to_string()))?;
+    Ok(Arc::new(store.with_fsync(true)))
+}
+
+/// The store of a URL that is to be read, if it is there.
+pub(super) fn existing_store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
+    match parse(url)? {
+        Named::Memory => Err(invalid(url, "a store in memory cannot be read from outside".to_owned())),
+        Named::Directory(path) if path.is_dir() => directory(url, &path),
+        Named::Directory(_) => Err(Error::NoStore { url: url.to_owned() }),
+    }
+}
+
+fn invalid(url: &str, problem: String) -> Error {
+    Error::InvalidUrl { url: url.to_owned(), problem }
 }
 
 impl Storage {
@@ -170,7 +201,7 @@ impl Storage {
     ///
     /// [`Error::InUse`] when something still holds the store after 5 s; it is then left to close with its last holder.
     pub async fn close(self) -> Result<()> {
-        let Self { mut queue, port, store: _ } = self;
+        let Self { mut queue, port, store: _, lock: _lock } = self;
         drop(port);
         let deadline = tokio::time::Instant::now() + CLOSE_WAIT;
         loop {

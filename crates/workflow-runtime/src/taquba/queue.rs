@@ -1,9 +1,10 @@
 //! The port over one Taquba queue.
 
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use ::taquba::{JobStatus, Queue};
+use ::taquba::{JobStatus, KvOrder, Queue, QueueView};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -17,6 +18,7 @@ use super::clock::{QueueClock, SteadyClock};
 use super::flights::Flights;
 use super::lanes::Lanes;
 use super::leases::{Leases, clamped, follow_wall_clock};
+use super::lock::DirectoryLock;
 use super::schedule::Schedule;
 use super::watchers::Watchers;
 use crate::port::{Claim, ClaimedJob, Clock, QueuePort, Settlement};
@@ -45,6 +47,16 @@ pub(super) struct Shared {
     pub(super) leases: Leases,
     /// Lets the clock follow the wall clock, where the clock is ours.
     clock_follower: OnceLock<AbortOnDropHandle<()>>,
+    /// Kept for as long as anybody can write.
+    lock: OnceLock<Arc<DirectoryLock>>,
+}
+
+/// A page of the application's and the runtime's key-value pairs.
+pub(super) async fn scan_page(view: &QueueView, range: &ScanRange) -> ::taquba::Result<ScanPage> {
+    let start = range.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+    let page = view.kv_scan(&range.prefix, (start, Bound::Unbounded), KvOrder::Ascending, range.limit).await?;
+    let entries = page.entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
+    Ok(ScanPage { entries, more: page.more })
 }
 
 /// The adapters of the process.
@@ -68,10 +80,16 @@ impl TaqubaQueue {
             lanes: Lanes::default(),
             leases: Leases::default(),
             clock_follower: OnceLock::new(),
+            lock: OnceLock::new(),
             queue,
         });
         adapters.push(Arc::downgrade(&shared));
         Self { shared }
+    }
+
+    /// Keeps the lock of the store's directory for as long as an adapter of the queue lives.
+    pub(super) fn keep_locked(&self, lock: Arc<DirectoryLock>) {
+        let _ = self.shared.lock.set(lock);
     }
 
     /// Lets `clock`, which is the queue's, follow the wall clock for as long as an adapter of the queue lives.
@@ -112,23 +130,16 @@ impl KvStore for TaqubaQueue {
 
     async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage, Error> {
         let shared = &self.shared;
-        let view = shared.queue.view();
-        let start = match &range.after {
-            Some(after) => std::ops::Bound::Excluded(after.clone()),
-            None => std::ops::Bound::Unbounded,
-        };
-        let bounds = (start, std::ops::Bound::Unbounded);
-        let page = match view.kv_scan(&range.prefix, bounds, ::taquba::KvOrder::Ascending, range.limit).await {
+        let page = match scan_page(shared.queue.view(), range).await {
             Ok(page) => page,
             Err(cause) => return Err(shared.failure(cause).await),
         };
         if read == Read::Durable {
-            let last = page.entries.last().filter(|_| page.more).map(|(key, _)| key.as_slice());
+            let last = page.entries.last().filter(|_| page.more).map(|(key, _)| key.as_ref());
             let settled = shared.flights.settled_in(&range.prefix, range.after.as_deref(), last).await;
             shared.resolve(settled).await?;
         }
-        let entries = page.entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
-        Ok(ScanPage { entries, more: page.more })
+        Ok(page)
     }
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>> {

@@ -134,6 +134,7 @@ where
             }
             Err(abandoned) => return Err(abandoned),
         };
+        self.started_at = Some(self.hand.engine.clock.now());
         let guard = AttemptGuard { seal: Seal::new(), token: CancellationToken::new() };
         let (effects, staging) = EffectsHandle::sealable();
         let step = self.step(number, payload, effects, &guard);
@@ -165,7 +166,7 @@ where
     }
 
     async fn payload(&self) -> Result<Bytes, Abandoned> {
-        let (objects, value) = (&self.hand.engine.objects, &self.active().payload);
+        let (objects, value) = (&self.hand.engine.reads.objects, &self.active().payload);
         self.hand.patiently(|| async { Ok(objects.get(value).await?) }).await
     }
 
@@ -194,8 +195,8 @@ where
     fn memo(&self, scope: MemoScope, revision: u64, seal: &Seal) -> Memo {
         Memo::new(MemoContext {
             committer: self.hand.engine.committer.clone(),
-            objects: self.hand.engine.objects.clone(),
-            keys: self.hand.engine.keys.clone(),
+            objects: self.hand.engine.reads.objects.clone(),
+            keys: self.hand.engine.reads.keys.clone(),
             run_id: self.hand.run_id.clone(),
             incarnation: self.hand.incarnation,
             scope,
@@ -242,7 +243,7 @@ where
             Err(NotCommitted::Abandoned(_)) => false,
         };
         if let (true, Some(value)) = (refused, &fresh) {
-            self.hand.engine.objects.discard(value).await;
+            self.hand.engine.reads.objects.discard(value).await;
         }
         match committed {
             Ok(transition) => Ok(transition),
@@ -272,7 +273,7 @@ where
     /// Stores a payload or result: inline, or as an object of the run's. One that is too large fails the step.
     async fn store(&self, bytes: Bytes) -> Result<Result<Value, CallFailed>, Abandoned> {
         let owner = ObjectOwner { run_id: self.hand.run_id.clone(), incarnation: self.hand.incarnation };
-        let objects = &self.hand.engine.objects;
+        let objects = &self.hand.engine.reads.objects;
         let put = self.hand.patiently(|| {
             let put = objects.put(&owner, bytes.clone());
             async { Ok(put.await?) }

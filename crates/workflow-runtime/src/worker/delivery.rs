@@ -15,10 +15,11 @@ use super::backoff::Backoff;
 use super::fetch::{Rung, bury};
 use super::hand::{Abandoned, Hand, HandedIn, finish};
 use super::slots::Slot;
-use crate::engine::{Engine, Gathered};
-use crate::lower::{Lowering, lower, released};
+use crate::engine::Engine;
+use crate::lower::{Attempted, Lowering, lower, released};
 use crate::port::Settlement;
-use crate::{RunOutcome, StepRunner, TerminalHook};
+use crate::reads::Gathered;
+use crate::{HistoryLevel, RunOutcome, StepRunner, TerminalHook};
 
 /// While others wait for a slot, a run keeps its own for this long at most.
 const INLINE_TIME: Duration = Duration::from_secs(1);
@@ -54,6 +55,8 @@ pub(super) struct Delivery<R, H> {
     /// The run as of the last read or commit.
     pub(super) gathered: Gathered,
     inline: InlineBudget,
+    /// When the attempt in hand started.
+    pub(super) started_at: Option<Timestamp>,
     /// Whether a commit of the present event may have been applied without an answer: what it names has to stay.
     pub(super) in_doubt: bool,
 }
@@ -94,14 +97,14 @@ where
     /// Reads the run that a doorbell names; nothing when another submission, or none, is there.
     async fn open(hand: Hand<R, H>) -> Result<Option<Self>, Abandoned> {
         let (engine, run_id, incarnation) = (&hand.engine, &hand.run_id, hand.incarnation);
-        let gathered = hand.patiently(|| engine.gather(run_id, Read::Durable)).await?;
+        let gathered = hand.patiently(|| engine.reads.gather(run_id, Read::Durable)).await?;
         if gathered.run.incarnation() != Some(incarnation) {
             debug!(%run_id, "doorbell of another submission");
             return Ok(None);
         }
-        let spec = hand.patiently(|| engine.spec(run_id, incarnation)).await?;
+        let spec = hand.patiently(|| engine.reads.spec(run_id, incarnation)).await?;
         let inline = InlineBudget { steps: 0, since: engine.clock.now() };
-        Ok(Some(Self { hand, spec, gathered, inline, in_doubt: false }))
+        Ok(Some(Self { hand, spec, gathered, inline, started_at: None, in_doubt: false }))
     }
 
     /// Drives the run as far as this delivery carries it, and says how the delivery is settled.
@@ -206,7 +209,7 @@ where
                 HandedIn::InDoubt => self.in_doubt = true,
             }
             let (engine, run_id) = (&self.hand.engine, &self.hand.run_id);
-            self.gathered = self.hand.patiently(|| engine.gather(run_id, Read::Durable)).await?;
+            self.gathered = self.hand.patiently(|| engine.reads.gather(run_id, Read::Durable)).await?;
             if self.gathered.record == record {
                 return Ok(self.committed(transition, record));
             }
@@ -218,8 +221,9 @@ where
         if let Run::Ended(ended) = &transition.next {
             info!(run_id = %self.hand.run_id, status = ?ended.status, step = ended.final_step, "run ended");
         }
-        for value in released(&transition) {
-            let (objects, value) = (self.hand.engine.objects.clone(), value.clone());
+        let keeps_payloads = self.hand.engine.settings.history == HistoryLevel::Full;
+        for value in released(&transition).filter(|_| !keeps_payloads) {
+            let (objects, value) = (self.hand.engine.reads.objects.clone(), value.clone());
             tokio::spawn(async move { objects.discard(&value).await });
         }
         self.gathered = Gathered { run: transition.next.clone(), record };
@@ -231,9 +235,23 @@ where
         let record = self.gathered.record.as_ref();
         let lowering = Lowering {
             notification: self.notification(transition, attached),
+            attempted: self.attempted(),
             ..engine.lowering(run_id, record, &self.spec, &attached.staged)
         };
         lower(&lowering, transition)
+    }
+
+    /// The attempt that the present event ends.
+    fn attempted(&self) -> Option<Attempted> {
+        let Run::Active(run) = &self.gathered.run else { return None };
+        let ended_at = self.hand.engine.clock.now();
+        Some(Attempted {
+            step: run.step,
+            payload: run.payload.clone(),
+            attempt: run.attempts.number(self.hand.job.deliveries).min(self.spec.max_attempts),
+            started_at: self.started_at.unwrap_or(ended_at),
+            ended_at,
+        })
     }
 
     /// The notification of an end that the hook observes.

@@ -111,10 +111,10 @@ impl Priorities {
             return;
         }
         // A name has a bounded number of priorities: one page holds them.
-        let range = ScanRange { prefix: engine.keys.priorities_prefix(), after: None, limit: 2 * MAX_PRIORITIES };
+        let range = ScanRange { prefix: engine.reads.keys.priorities_prefix(), after: None, limit: 2 * MAX_PRIORITIES };
         match engine.port.scan(&range, Read::Latest).await {
             Ok(page) => {
-                let used = page.entries.iter().filter_map(|(key, _)| engine.keys.parse_priority(key));
+                let used = page.entries.iter().filter_map(|(key, _)| engine.reads.keys.parse_priority(key));
                 used.for_each(|priority| engine.queues.remember(priority));
                 self.looked_up = Some(now);
             }

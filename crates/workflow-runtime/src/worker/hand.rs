@@ -92,7 +92,7 @@ impl<R, H> Hand<R, H> {
             biased;
             () = self.stop.draining.cancelled() => None,
             () = self.lease.lost().cancelled() => None,
-            turn = next_turn(slot) => Some(turn),
+            turn = next_turn(slot, self.engine.clock.clone()) => Some(turn),
         };
         self.turn.is_some()
     }

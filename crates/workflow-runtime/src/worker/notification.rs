@@ -19,10 +19,11 @@ use super::backoff::Backoff;
 use super::fetch::{Rung, bury};
 use super::hand::{Abandoned, Hand, HandedIn, finish};
 use super::slots::Slot;
-use crate::engine::{Engine, corrupt};
+use crate::engine::Engine;
 use crate::hook::TerminalEffects;
 use crate::lower::apply_staged;
 use crate::port::Settlement;
+use crate::reads::corrupt;
 use crate::{RunOutcome, TerminalHook};
 
 /// A notification in hand.
@@ -53,7 +54,7 @@ where
     }
     let hand = Hand::new(engine.clone(), stop, rung);
     let (run_id, claim) = (hand.run_id.clone(), hand.job.claim.clone());
-    let key = engine.keys.notification(&run_id, doorbell.incarnation, redrive);
+    let key = engine.reads.keys.notification(&run_id, doorbell.incarnation, redrive);
     let call = Call { hand, doorbell, key, row: None, bytes: None };
     let ended = call.run(&mut slot).await;
     slot.release();
@@ -124,10 +125,10 @@ where
     /// The end that the row tells of.
     async fn outcome(&self) -> Result<RunOutcome, Abandoned> {
         let (engine, run_id) = (&self.hand.engine, &self.hand.run_id);
-        let gathered = self.hand.patiently(|| engine.gather(run_id, Read::Durable)).await?;
+        let gathered = self.hand.patiently(|| engine.reads.gather(run_id, Read::Durable)).await?;
         match gathered.run {
             Run::Ended(ended) if ended.incarnation == self.hand.incarnation => {
-                self.hand.patiently(|| engine.outcome(run_id, &ended)).await
+                self.hand.patiently(|| engine.reads.outcome(run_id, &ended)).await
             }
             Run::Absent | Run::Active(_) | Run::Ended(_) => {
                 Err(Abandoned::Corrupt(corrupt(run_id, "a notification is owed, and the run has not ended")))

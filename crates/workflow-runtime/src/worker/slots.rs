@@ -1,8 +1,12 @@
 //! Slots bound how much of the user's code runs at once; suspects take turns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::port::Clock;
 
 /// The slots of one lane.
 #[derive(Clone)]
@@ -60,14 +64,30 @@ impl Slot {
     }
 }
 
-/// A suspect's turn: suspects of the process, of all runtimes together, run one at a time, in order of arrival.
-pub(crate) type Turn = SemaphorePermit<'static>;
+/// A suspect's turn: suspects of the process, of all runtimes together, run one at a time, in order of arrival. It ends
+/// when it is dropped, or by itself after [`LONGEST_TURN`]: a suspect that never returns must not keep the others from
+/// starting for ever.
+pub(crate) struct Turn {
+    _ends_when_dropped: DropGuard,
+}
+
+/// The longest time for which one suspect keeps the others waiting.
+const LONGEST_TURN: Duration = Duration::from_secs(300);
 
 /// Waits for a suspect's turn, without a slot, and takes a slot again.
-pub(crate) async fn next_turn(slot: &mut Slot) -> Turn {
+pub(crate) async fn next_turn(slot: &mut Slot, clock: Arc<dyn Clock>) -> Turn {
     static TURNS: Semaphore = Semaphore::const_new(1);
     slot.release();
-    let turn = TURNS.acquire().await.expect("the semaphore is never closed");
+    let permit = TURNS.acquire().await.expect("the semaphore is never closed");
     slot.retake().await;
-    turn
+    let over = CancellationToken::new();
+    let dropped = over.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = dropped.cancelled() => {}
+            () = clock.sleep(LONGEST_TURN) => {}
+        }
+        drop(permit);
+    });
+    Turn { _ends_when_dropped: over.drop_guard() }
 }

@@ -12,6 +12,7 @@ mod hooks;
 mod hostile;
 mod pipeline;
 mod power_cut;
+mod reading;
 mod recovery;
 mod shutdown;
 mod steps;

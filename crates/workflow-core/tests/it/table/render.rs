@@ -35,6 +35,7 @@ fn effect(effect: &Effect) -> String {
         Effect::EnqueueStep { job, due: None } => format!("ring *{job}*"),
         Effect::EnqueueStep { job, due: Some(due) } => format!("ring *{job}* {}", time(*due)),
         Effect::ApplyStaged => "apply staged".to_owned(),
+        Effect::RecordStep => "record step".to_owned(),
         Effect::NotifyEnd => "notify".to_owned(),
         Effect::ReleaseValue(Value::Inline(bytes)) => format!("release {}", String::from_utf8_lossy(bytes)),
         Effect::ReleaseValue(Value::Object(object)) => format!("release {}", object.path),

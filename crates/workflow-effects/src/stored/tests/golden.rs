@@ -3,7 +3,7 @@
 
 use workflow_core::{ActiveRun, EndedRun, ObjectRef, Phase, Run, Status, Timestamp, Value};
 
-use super::records::{Record, active, doorbell, ended, notification, spec};
+use super::records::{Record, active, doorbell, ended, notification, spec, step};
 use crate::stored::*;
 
 fn check(record: Record, golden: &str) {
@@ -101,6 +101,22 @@ fn memo_entries() {
         Record::Memo(MemoEntry { revision: u64::MAX, value: object() }),
         "00fdffffffffffffffff0107702f722f312f32fc70110100",
     );
+}
+
+#[test]
+fn steps() {
+    let row = |row| Record::Step(row);
+    check(row(step()), "0002fd0068e5cf8b010000fd6468e5cf8b0100000000");
+    check(
+        row(StepRow { end: RecordedEnd::Delayed, payload: Some(Value::from("in")), ..step() }),
+        "0002fd0068e5cf8b010000fd6468e5cf8b01000001010002696e",
+    );
+    check(
+        row(StepRow { end: RecordedEnd::Succeeded, payload: Some(object()), ..step() }),
+        "0002fd0068e5cf8b010000fd6468e5cf8b01000002010107702f722f312f32fc70110100",
+    );
+    check(row(StepRow { end: RecordedEnd::Failed, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b0100000300");
+    check(row(StepRow { end: RecordedEnd::Cancelled, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b0100000400");
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(super) enum Record {
     Notification(NotificationRow),
     Doorbell(Doorbell),
     Memo(MemoEntry),
+    Step(StepRow),
 }
 
 impl Record {
@@ -31,6 +32,7 @@ impl Record {
             Self::Notification(row) => encode_notification(row),
             Self::Doorbell(bell) => encode_doorbell(bell),
             Self::Memo(entry) => encode_memo_entry(entry),
+            Self::Step(row) => encode_step_row(row),
         }
     }
 
@@ -43,17 +45,19 @@ impl Record {
             Self::Notification(_) => Self::Notification(decode_notification(&run_id, bytes)?),
             Self::Doorbell(_) => Self::Doorbell(decode_doorbell(bytes)?),
             Self::Memo(_) => Self::Memo(decode_memo_entry(&run_id, "k", bytes)?),
+            Self::Step(_) => Self::Step(decode_step_row(&run_id, bytes)?),
         })
     }
 
     /// One record of each kind.
-    pub(super) fn kinds() -> [Self; 5] {
+    pub(super) fn kinds() -> [Self; 6] {
         [
             Self::Run(Run::Active(active())),
             Self::Spec(spec()),
             Self::Notification(notification()),
             Self::Doorbell(doorbell()),
             Self::Memo(MemoEntry { revision: 6, value: Value::from("memo") }),
+            Self::Step(step()),
         ]
     }
 }
@@ -120,6 +124,16 @@ pub(super) fn doorbell() -> Doorbell {
     }
 }
 
+pub(super) fn step() -> StepRow {
+    StepRow {
+        attempt: 2,
+        started_at: Timestamp::from_millis(1_700_000_000_000),
+        ended_at: Timestamp::from_millis(1_700_000_000_100),
+        end: RecordedEnd::Continued,
+        payload: None,
+    }
+}
+
 pub(super) fn any_record() -> impl Strategy<Value = Record> {
     prop_oneof![
         active_runs().prop_map(|run| Record::Run(Run::Active(run))),
@@ -128,6 +142,7 @@ pub(super) fn any_record() -> impl Strategy<Value = Record> {
         notifications().prop_map(Record::Notification),
         doorbells().prop_map(Record::Doorbell),
         (any::<u64>(), values()).prop_map(|(revision, value)| Record::Memo(MemoEntry { revision, value })),
+        steps().prop_map(Record::Step),
     ]
 }
 
@@ -216,6 +231,14 @@ fn notifications() -> impl Strategy<Value = NotificationRow> {
         .prop_map(|((revision, dead), job, attempts, due)| Notification { revision, job, attempts, due, dead });
     (states, statuses(), option::of(any::<String>()), any::<u32>())
         .prop_map(|(state, status, error, final_step)| NotificationRow { state, status, error, final_step })
+}
+
+fn steps() -> impl Strategy<Value = StepRow> {
+    let ends =
+        prop_oneof![Just(RecordedEnd::Continued), Just(RecordedEnd::Delayed), statuses().prop_map(RecordedEnd::from),];
+    (any::<u32>(), times(), times(), ends, option::of(values())).prop_map(
+        |(attempt, started_at, ended_at, end, payload)| StepRow { attempt, started_at, ended_at, end, payload },
+    )
 }
 
 fn doorbells() -> impl Strategy<Value = Doorbell> {

@@ -1,0 +1,109 @@
+//! What reading a run shows.
+
+use std::time::SystemTime;
+
+use workflow_effects::RecordedEnd;
+
+use crate::TerminalStatus;
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunStatus {
+    /// The run's id.
+    pub run_id: String,
+    /// What it does or waits for.
+    pub phase: RunPhase,
+    /// The step in hand, or the one that ended the run.
+    pub step: u32,
+    /// Attempts of the step in hand that are over: failed ones, and deliveries that were lost.
+    pub attempts_used: u32,
+    /// Attempts that each step may use.
+    pub max_attempts: u32,
+    /// When the run was submitted.
+    pub submitted_at: SystemTime,
+}
+
+/// What a run does or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunPhase {
+    /// The step in hand executes, or waits for a worker.
+    Ready,
+    /// The step in hand failed and is attempted again at this time.
+    BackingOff {
+        /// When.
+        until: SystemTime,
+    },
+    /// The next step starts at this time.
+    Delayed {
+        /// When.
+        until: SystemTime,
+    },
+    /// The run has ended.
+    Ended {
+        /// How.
+        status: TerminalStatus,
+        /// When.
+        at: SystemTime,
+    },
+}
+
+/// How much is written down of the steps of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HistoryLevel {
+    /// Nothing.
+    Off,
+    /// One small row, for the step that ended the run.
+    #[default]
+    Ends,
+    /// One small row for each committed step, which also keeps the step's payload.
+    Full,
+}
+
+/// How one step of a run went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryEntry {
+    /// The step.
+    pub step: u32,
+    /// The number of the attempt that ended it, from 1.
+    pub attempt: u32,
+    /// When that attempt started.
+    pub started_at: SystemTime,
+    /// When it ended.
+    pub ended_at: SystemTime,
+    /// What came of it.
+    pub end: StepEnd,
+    /// What the step was called with, where the [`HistoryLevel`] keeps it.
+    pub payload: Option<Vec<u8>>,
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StepEnd {
+    /// Another step followed at once.
+    Continued,
+    /// Another step followed later.
+    Delayed,
+    /// The run succeeded.
+    Succeeded,
+    /// The run failed.
+    Failed,
+    /// The run gave up.
+    Cancelled,
+}
+
+impl From<RecordedEnd> for StepEnd {
+    fn from(end: RecordedEnd) -> Self {
+        match end {
+            RecordedEnd::Continued => Self::Continued,
+            RecordedEnd::Delayed => Self::Delayed,
+            RecordedEnd::Succeeded => Self::Succeeded,
+            RecordedEnd::Failed => Self::Failed,
+            RecordedEnd::Cancelled => Self::Cancelled,
+        }
+    }
+}
