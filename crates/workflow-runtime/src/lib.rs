@@ -40,3 +40,8 @@ pub use crate::step::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, T
 #[cfg(feature = "taquba")]
 pub use crate::taquba::{RunReader, Storage, StoreReader, TaqubaQueue, open, open_on, open_reader};
 pub use crate::views::{HistoryEntry, HistoryLevel, RunPhase, RunStatus, StepEnd};
+
+/// Compiles and runs the snippets of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;
