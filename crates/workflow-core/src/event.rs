@@ -3,9 +3,7 @@
 //! A fact can be out of date by the time its transition commits. The expectation that the commit names on the run
 //! record guards everything read from the record; a fact with another guard says so.
 
-use std::time::Duration;
-
-use crate::{Incarnation, JobId, RetryPolicy, Timestamp, Value};
+use crate::{AttemptFailed, Incarnation, JobId, Timestamp, Value};
 
 /// One thing that happened to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub enum Event {
     /// The runner answered.
     StepReturned(StepReturned),
     /// The runner failed, panicked or took too long.
-    StepFailed(StepFailed),
+    StepFailed(AttemptFailed),
     /// The runtime shuts down and gives the delivery back.
     HandedBack(HandedBack),
 }
@@ -125,49 +123,6 @@ pub enum Outcome {
         /// Why, already cut to its limit.
         reason: String,
     },
-}
-
-/// See [`Event::StepFailed`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepFailed {
-    /// The attempt that failed.
-    pub attempt: Attempt,
-    /// What went wrong.
-    pub failure: Failure,
-    /// The wait that the runner asked for, instead of the policy's.
-    pub retry_after: Option<Duration>,
-    /// The attempts that a step of the run may use. Never changes within an incarnation.
-    pub max_attempts: u32,
-    /// How long to wait before the next attempt.
-    pub retry: RetryPolicy,
-    /// Random bits for the jitter.
-    pub entropy: u64,
-    /// The time. Only moves on.
-    pub now: Timestamp,
-    /// The job of the next attempt. Reserved by the queue.
-    pub next_job: JobId,
-}
-
-/// An attempt that ended without an outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Whether another attempt may help, and what happened.
-    pub kind: FailureKind,
-    /// The message, already cut to its limit.
-    pub message: String,
-}
-
-/// The ways in which an attempt fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The runner says that another attempt may succeed.
-    Transient,
-    /// The runner says that no attempt will succeed.
-    Permanent,
-    /// The runner panicked. Another attempt may succeed.
-    Panicked,
-    /// The step took longer than its timeout. Another attempt may succeed.
-    TimedOut,
 }
 
 /// See [`Event::HandedBack`].

@@ -27,6 +27,7 @@
 mod attempts;
 mod decide;
 mod event;
+mod failure;
 mod id;
 mod notification;
 mod retry;
@@ -38,13 +39,11 @@ mod value;
 
 pub use attempts::{Attempts, ClaimVerdict, SUSPECT_AFTER};
 pub use decide::decide;
-pub use event::{
-    Attempt, Claimed, Event, Failure, FailureKind, HandedBack, InputHash, Outcome, StepFailed, StepReturned, Submitted,
-    TurnCame,
-};
+pub use event::{Attempt, Claimed, Event, HandedBack, InputHash, Outcome, StepReturned, Submitted, TurnCame};
+pub use failure::{AttemptFailed, Failure, FailureKind};
 pub use id::{Incarnation, JobId, MAX_RUN_ID_LEN, ParseRunIdError, RunId};
 pub use notification::{
-    HookFailed, Notification, NotificationAction, NotificationClaimed, NotificationEvent, NotificationTransition,
+    Notification, NotificationAction, NotificationClaimed, NotificationEvent, NotificationTransition,
     decide_notification,
 };
 pub use retry::{Jitter, RetryPolicy};

@@ -3,9 +3,8 @@
 //! A notification's row is put by the commit that ends the run and deleted by the commit that applies the hook's
 //! effects. Without a row there is nothing to tell.
 
-use std::time::Duration;
-
-use crate::{Attempt, Attempts, ClaimVerdict, FailureKind, JobId, RetryPolicy, Timestamp};
+use crate::failure::AfterFailure;
+use crate::{Attempt, AttemptFailed, Attempts, ClaimVerdict, JobId, Reason, Timestamp};
 
 /// A terminal hook call that is owed, as its row tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub enum NotificationEvent {
     /// The hook succeeded.
     HookReturned(Attempt),
     /// The hook failed, panicked or took too long.
-    HookFailed(HookFailed),
+    HookFailed(AttemptFailed),
     /// The runtime shuts down and gives the delivery back.
     HandedBack {
         /// The call that was broken off. It is not counted.
@@ -64,27 +63,6 @@ pub struct NotificationClaimed {
     pub next_job: JobId,
 }
 
-/// See [`NotificationEvent::HookFailed`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookFailed {
-    /// The call that failed.
-    pub attempt: Attempt,
-    /// Whether another call may help.
-    pub kind: FailureKind,
-    /// The wait that the hook asked for, instead of the policy's.
-    pub retry_after: Option<Duration>,
-    /// The calls that the hook may have.
-    pub max_attempts: u32,
-    /// How long to wait before the next call.
-    pub retry: RetryPolicy,
-    /// Random bits for the jitter.
-    pub entropy: u64,
-    /// The time. Only moves on.
-    pub now: Timestamp,
-    /// The job of the next call. Reserved by the queue.
-    pub next_job: JobId,
-}
-
 /// What is to be done with a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationTransition {
@@ -92,6 +70,8 @@ pub struct NotificationTransition {
     pub next: Option<Notification>,
     /// What becomes of the delivery, after the commit.
     pub action: NotificationAction,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// What becomes of a notification's delivery, once the transition is durable.
@@ -114,91 +94,107 @@ pub enum NotificationAction {
 /// Decides what `event` does to `row`: total and deterministic, as [`decide`](crate::decide) is.
 pub fn decide_notification(row: Option<&Notification>, event: NotificationEvent) -> NotificationTransition {
     let Some(row) = row else {
-        return keep(None, NotificationAction::Discard);
+        return keep(None, NotificationAction::Discard, Reason::NothingOwed);
     };
     match event {
         NotificationEvent::Claimed(event) => claimed(row, event),
         NotificationEvent::TurnCame(attempt) => guarded(row, &attempt, || {
             let attempts = Attempts { parked: false, ..row.attempts };
-            recounted(row, attempts, NotificationAction::Execute)
+            recounted(row, attempts, NotificationAction::Execute, Reason::StartedAfterLoss)
         }),
-        NotificationEvent::HookReturned(attempt) => {
-            guarded(row, &attempt, || NotificationTransition { next: None, action: NotificationAction::Apply })
-        }
+        NotificationEvent::HookReturned(attempt) => guarded(row, &attempt, || NotificationTransition {
+            next: None,
+            action: NotificationAction::Apply,
+            reason: Reason::HookReturned,
+        }),
         NotificationEvent::HookFailed(event) => guarded(row, &event.attempt, || failed(row, &event)),
         NotificationEvent::HandedBack { attempt, next_job } => guarded(row, &attempt, || {
-            requeued(row, next_job.clone(), row.attempts.replaced(attempt.deliveries), row.due)
+            requeued(row, next_job.clone(), row.attempts.replaced(attempt.deliveries), row.due, Reason::HandedBack)
         }),
     }
 }
 
 fn claimed(row: &Notification, event: NotificationClaimed) -> NotificationTransition {
     if row.job != event.job {
-        return keep(Some(row), NotificationAction::Discard);
+        return keep(Some(row), NotificationAction::Discard, Reason::StaleDoorbell);
     }
     if row.dead {
         return redelivered_dead(row, event.deliveries);
     }
     if row.attempts.is_late(event.deliveries) {
-        return keep(Some(row), NotificationAction::Discard);
+        return keep(Some(row), NotificationAction::Discard, Reason::LateAttempt);
     }
     if row.due.is_some_and(|due| due > event.now) {
-        return requeued(row, event.next_job, row.attempts.replaced(event.deliveries), row.due);
+        return requeued(row, event.next_job, row.attempts.replaced(event.deliveries), row.due, Reason::RangEarly);
     }
     match row.attempts.claim(event.deliveries, event.max_attempts) {
-        ClaimVerdict::Late => keep(Some(row), NotificationAction::Discard),
-        ClaimVerdict::Exhausted => dead(row, event.deliveries),
-        ClaimVerdict::Park(attempts) => recounted(row, attempts, NotificationAction::Park),
-        ClaimVerdict::Start(attempts) => recounted(row, attempts, NotificationAction::Execute),
+        ClaimVerdict::Late => keep(Some(row), NotificationAction::Discard, Reason::LateAttempt),
+        ClaimVerdict::Exhausted => dead(row, event.deliveries, Reason::AttemptsLost),
+        ClaimVerdict::Park(attempts) => recounted(row, attempts, NotificationAction::Park, Reason::Suspected),
+        ClaimVerdict::Start(attempts) => {
+            let reason = if attempts == row.attempts { Reason::Started } else { Reason::StartedAfterLoss };
+            recounted(row, attempts, NotificationAction::Execute, reason)
+        }
     }
 }
 
-fn failed(row: &Notification, event: &HookFailed) -> NotificationTransition {
-    let attempt = row.attempts.number(event.attempt.deliveries);
-    if event.kind == FailureKind::Permanent || attempt >= event.max_attempts {
-        return dead(row, event.attempt.deliveries);
+fn failed(row: &Notification, event: &AttemptFailed) -> NotificationTransition {
+    match event.follow_up(&row.attempts) {
+        AfterFailure::GiveUp(reason) => dead(row, event.attempt.deliveries, reason),
+        AfterFailure::Retry { attempts, until } => {
+            let due = (until > event.now).then_some(until);
+            requeued(row, event.next_job.clone(), attempts, due, Reason::Retrying)
+        }
     }
-    let delay = event.retry_after.unwrap_or_else(|| event.retry.delay(attempt, event.entropy));
-    let due = Some(event.now.after(delay)).filter(|due| *due > event.now);
-    requeued(row, event.next_job.clone(), row.attempts.carried_to_new_job(attempt), due)
 }
 
 /// A later delivery of the same life means that a crash lost the settlement. Otherwise an operator put the job back,
 /// which starts its deliveries anew: so do the attempts.
 fn redelivered_dead(row: &Notification, deliveries: u32) -> NotificationTransition {
     if deliveries > row.attempts.base {
-        return keep(Some(row), NotificationAction::DeadLetter);
+        return keep(Some(row), NotificationAction::DeadLetter, Reason::EndedAsDeadLetter);
     }
     let next = revised(row, |next| {
         next.dead = false;
         next.due = None;
         next.attempts = Attempts::next_step_in(deliveries);
     });
-    NotificationTransition { next: Some(next), action: NotificationAction::Execute }
+    NotificationTransition { next: Some(next), action: NotificationAction::Execute, reason: Reason::PutBack }
 }
 
-fn dead(row: &Notification, deliveries: u32) -> NotificationTransition {
+fn dead(row: &Notification, deliveries: u32, reason: Reason) -> NotificationTransition {
     let next = revised(row, |next| {
         next.dead = true;
         next.attempts.base = deliveries;
     });
-    NotificationTransition { next: Some(next), action: NotificationAction::DeadLetter }
+    NotificationTransition { next: Some(next), action: NotificationAction::DeadLetter, reason }
 }
 
-fn requeued(row: &Notification, job: JobId, attempts: Attempts, due: Option<Timestamp>) -> NotificationTransition {
+fn requeued(
+    row: &Notification,
+    job: JobId,
+    attempts: Attempts,
+    due: Option<Timestamp>,
+    reason: Reason,
+) -> NotificationTransition {
     let next = revised(row, |next| {
         next.job = job;
         next.due = due;
         next.attempts = attempts;
     });
-    NotificationTransition { next: Some(next), action: NotificationAction::Requeue(due) }
+    NotificationTransition { next: Some(next), action: NotificationAction::Requeue(due), reason }
 }
 
-fn recounted(row: &Notification, attempts: Attempts, action: NotificationAction) -> NotificationTransition {
+fn recounted(
+    row: &Notification,
+    attempts: Attempts,
+    action: NotificationAction,
+    reason: Reason,
+) -> NotificationTransition {
     if attempts == row.attempts {
-        return keep(Some(row), action);
+        return keep(Some(row), action, reason);
     }
-    NotificationTransition { next: Some(revised(row, |next| next.attempts = attempts)), action }
+    NotificationTransition { next: Some(revised(row, |next| next.attempts = attempts)), action, reason }
 }
 
 /// `decision`, unless another delivery or job has overtaken `attempt`, or the last call is over.
@@ -207,10 +203,16 @@ fn guarded(
     attempt: &Attempt,
     decision: impl FnOnce() -> NotificationTransition,
 ) -> NotificationTransition {
-    if row.dead || row.job != attempt.job || row.attempts.is_late(attempt.deliveries) {
-        return keep(Some(row), NotificationAction::Discard);
+    let discard = |reason| keep(Some(row), NotificationAction::Discard, reason);
+    if row.job != attempt.job {
+        discard(Reason::StaleDoorbell)
+    } else if row.dead {
+        discard(Reason::AlreadyDead)
+    } else if row.attempts.is_late(attempt.deliveries) {
+        discard(Reason::LateAttempt)
+    } else {
+        decision()
     }
-    decision()
 }
 
 fn revised(row: &Notification, change: impl FnOnce(&mut Notification)) -> Notification {
@@ -220,6 +222,6 @@ fn revised(row: &Notification, change: impl FnOnce(&mut Notification)) -> Notifi
     next
 }
 
-fn keep(row: Option<&Notification>, action: NotificationAction) -> NotificationTransition {
-    NotificationTransition { next: row.cloned(), action }
+fn keep(row: Option<&Notification>, action: NotificationAction, reason: Reason) -> NotificationTransition {
+    NotificationTransition { next: row.cloned(), action, reason }
 }

@@ -59,7 +59,7 @@ pub enum Effect {
     ReleaseValue(Value),
 }
 
-/// Why a transition was decided, for logs, tests and the table.
+/// Why a transition of a run or notification was decided, for logs, tests and the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// A new run.
@@ -108,8 +108,16 @@ pub enum Reason {
     HandedBack,
     /// The run has ended.
     AlreadyEnded,
-    /// The run ended with this doorbell, as a dead letter; only its settlement was lost.
+    /// The run or notification ended with this doorbell, as a dead letter; only its settlement was lost.
     EndedAsDeadLetter,
+    /// A doorbell or call of a notification that is not there.
+    NothingOwed,
+    /// The hook succeeded.
+    HookReturned,
+    /// The notification has had its last call.
+    AlreadyDead,
+    /// An operator put the dead notification's job back.
+    PutBack,
 }
 
 impl Reason {
@@ -140,6 +148,10 @@ impl Reason {
             Self::HandedBack => "handed_back",
             Self::AlreadyEnded => "already_ended",
             Self::EndedAsDeadLetter => "ended_as_dead_letter",
+            Self::NothingOwed => "nothing_owed",
+            Self::HookReturned => "hook_returned",
+            Self::AlreadyDead => "already_dead",
+            Self::PutBack => "put_back",
         }
     }
 }

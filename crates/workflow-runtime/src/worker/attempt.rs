@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 use workflow_core::{
-    Action, ActiveRun, Event, Failure, FailureKind, Outcome, Run, StepFailed, StepReturned, Timestamp, Transition,
-    Value, cut_text,
+    Action, ActiveRun, Event, Failure, FailureKind, Outcome, Run, StepReturned, Timestamp, Transition, Value, cut_text,
 };
 use workflow_effects::{EffectsHandle, KvReadHandle, MemoScope, ObjectOwner, Seal};
 use workflow_memo::{Memo, MemoContext};
@@ -257,16 +256,7 @@ where
 
     /// Commits a failed attempt.
     async fn fail(&mut self, failed: CallFailed) -> Result<Transition, Abandoned> {
-        let event = StepFailed {
-            attempt: self.attempt(),
-            failure: failed.failure,
-            retry_after: failed.retry_after,
-            max_attempts: self.spec.max_attempts,
-            retry: self.hand.engine.settings.retry_policy.clone(),
-            entropy: self.hand.engine.entropy(),
-            now: self.hand.engine.clock.now(),
-            next_job: self.hand.engine.next_job(),
-        };
+        let event = self.hand.attempt_failed(self.attempt(), failed, self.spec.max_attempts);
         self.commit_own(Event::StepFailed(event)).await
     }
 

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tracing::{debug, error, warn};
-use workflow_core::{Attempt, Incarnation, RunId};
+use workflow_core::{Attempt, AttemptFailed, Incarnation, RunId};
 use workflow_effects::{Commit, CommitError};
 
 use super::Stop;
-use super::attempt::Limits;
+use super::attempt::{CallFailed, Limits};
 use super::backoff::Backoff;
 use super::fetch::{Rung, settle};
 use super::slots::{Slot, Turn, next_turn};
@@ -68,6 +68,20 @@ impl<R, H> Hand<R, H> {
     pub(super) fn attempt(&self, step: u32) -> Attempt {
         let (job, deliveries) = (self.job.job.clone(), self.job.deliveries);
         Attempt { incarnation: self.incarnation, step, job, deliveries }
+    }
+
+    /// The failure of `attempt`, of a step or hook that may use `max_attempts`.
+    pub(super) fn attempt_failed(&self, attempt: Attempt, failed: CallFailed, max_attempts: u32) -> AttemptFailed {
+        AttemptFailed {
+            attempt,
+            failure: failed.failure,
+            retry_after: failed.retry_after,
+            max_attempts,
+            retry: self.engine.settings.retry_policy.clone(),
+            entropy: self.engine.entropy(),
+            now: self.engine.clock.now(),
+            next_job: self.engine.next_job(),
+        }
     }
 
     /// What may break off a call of the user's code.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tracing::{Instrument, debug, error, warn};
 use workflow_core::{
-    Attempt, HookFailed, NotificationAction, NotificationClaimed, NotificationEvent, NotificationTransition, Run,
+    Attempt, NotificationAction, NotificationClaimed, NotificationEvent, NotificationTransition, Run,
     decide_notification,
 };
 use workflow_effects::{
@@ -138,17 +138,9 @@ where
 
     async fn fail(&mut self, failed: CallFailed) -> Result<NotificationAction, Abandoned> {
         warn!(run_id = %self.hand.run_id, error = failed.failure.message, "terminal hook failed");
-        let event = NotificationEvent::HookFailed(HookFailed {
-            attempt: self.attempt(),
-            kind: failed.failure.kind,
-            retry_after: failed.retry_after,
-            max_attempts: self.hand.engine.settings.hook_attempts,
-            retry: self.hand.engine.settings.retry_policy.clone(),
-            entropy: self.hand.engine.entropy(),
-            now: self.hand.engine.clock.now(),
-            next_job: self.hand.engine.next_job(),
-        });
-        self.commit_own(event).await
+        let max_attempts = self.hand.engine.settings.hook_attempts;
+        let event = self.hand.attempt_failed(self.attempt(), failed, max_attempts);
+        self.commit_own(NotificationEvent::HookFailed(event)).await
     }
 
     async fn hand_back(&mut self) -> Result<NotificationAction, Abandoned> {
@@ -188,7 +180,7 @@ where
         let mut backoff = Backoff::default();
         loop {
             let transition = decide_notification(self.row.as_ref().map(|row| &row.state), event.clone());
-            debug!(run_id = %self.hand.run_id, action = ?transition.action, "notification transition");
+            self.log(&transition);
             if transition.next.as_ref() == self.row.as_ref().map(|row| &row.state) {
                 return Ok(transition.action);
             }
@@ -228,9 +220,27 @@ where
                 due: *due,
             }),
             (NotificationAction::Apply, _) => apply_staged(&mut commit, staged),
-            _ => {}
+            (NotificationAction::Requeue(_), None)
+            | (
+                NotificationAction::Execute
+                | NotificationAction::Park
+                | NotificationAction::DeadLetter
+                | NotificationAction::Discard,
+                _,
+            ) => {}
         }
         commit
+    }
+
+    fn log(&self, transition: &NotificationTransition) {
+        debug!(
+            run_id = %self.hand.run_id,
+            job_id = %self.hand.job.job,
+            deliveries = self.hand.job.deliveries,
+            action = ?transition.action,
+            reason = transition.reason.as_str(),
+            "notification transition"
+        );
     }
 
     /// The same doorbell, rung by this opening of the queue.

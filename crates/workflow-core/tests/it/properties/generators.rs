@@ -6,9 +6,9 @@ use std::time::Duration;
 use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
-    ActiveRun, Attempt, Attempts, Claimed, EndedRun, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash,
-    Jitter, JobId, ObjectRef, Outcome, Phase, RetryPolicy, Run, Status, StepFailed, StepReturned, Submitted, Timestamp,
-    TurnCame, Value,
+    ActiveRun, Attempt, AttemptFailed, Attempts, Claimed, EndedRun, Event, Failure, FailureKind, HandedBack,
+    Incarnation, InputHash, Jitter, JobId, ObjectRef, Outcome, Phase, RetryPolicy, Run, Status, StepReturned,
+    Submitted, Timestamp, TurnCame, Value,
 };
 
 pub(crate) fn number() -> BoxedStrategy<u32> {
@@ -185,13 +185,24 @@ fn step_returned() -> BoxedStrategy<Event> {
         .boxed()
 }
 
-pub(crate) fn step_failed() -> BoxedStrategy<Event> {
+pub(crate) fn attempt_failed() -> BoxedStrategy<AttemptFailed> {
     let failure = kind().prop_map(|kind| Failure { kind, message: "no".to_owned() });
     (attempt(), failure, option::of(duration()), number(), policy(), any::<u64>(), time(), next_job())
-        .prop_map(|(attempt, failure, retry_after, max_attempts, retry, entropy, now, next_job)| {
-            Event::StepFailed(StepFailed { attempt, failure, retry_after, max_attempts, retry, entropy, now, next_job })
+        .prop_map(|(attempt, failure, retry_after, max_attempts, retry, entropy, now, next_job)| AttemptFailed {
+            attempt,
+            failure,
+            retry_after,
+            max_attempts,
+            retry,
+            entropy,
+            now,
+            next_job,
         })
         .boxed()
+}
+
+fn step_failed() -> BoxedStrategy<Event> {
+    attempt_failed().prop_map(Event::StepFailed).boxed()
 }
 
 fn handed_back() -> BoxedStrategy<Event> {

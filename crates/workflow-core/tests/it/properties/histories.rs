@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use workflow_core::{
-    Action, Attempt, Claimed, Effect, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash, JobId, Outcome,
-    RetryPolicy, Run, StepFailed, StepReturned, Submitted, Timestamp, Transition, TurnCame, Value, decide,
+    Action, Attempt, AttemptFailed, Claimed, Effect, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash,
+    JobId, Outcome, RetryPolicy, Run, StepReturned, Submitted, Timestamp, Transition, TurnCame, Value, decide,
 };
 
 use super::config;
@@ -261,7 +261,7 @@ impl World {
 
     fn fail(&mut self, index: usize, kind: FailureKind, retry_after_ms: Option<u64>) -> Checked {
         let Some(held) = self.running(index) else { return Ok(()) };
-        let event = StepFailed {
+        let event = AttemptFailed {
             attempt: held.attempt.clone(),
             failure: Failure { kind, message: "no".to_owned() },
             retry_after: retry_after_ms.map(Duration::from_millis),

@@ -3,12 +3,12 @@
 use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
-    Attempts, FailureKind, HookFailed, Notification, NotificationAction, NotificationClaimed, NotificationEvent,
-    decide_notification,
+    Attempts, Effect, Event, FailureKind, Notification, NotificationAction, NotificationClaimed, NotificationEvent,
+    Reason, Run, decide, decide_notification,
 };
 
 use super::config;
-use super::generators::{attempt, attempts, duration, job, kind, number, policy, time};
+use super::generators::{active, attempt, attempt_failed, attempts, job, number, time};
 
 fn row() -> impl Strategy<Value = Notification> {
     (0..u64::MAX, job(), attempts(), option::of(time()), any::<bool>())
@@ -25,22 +25,12 @@ fn claimed() -> impl Strategy<Value = NotificationClaimed> {
     })
 }
 
-fn failed() -> impl Strategy<Value = NotificationEvent> {
-    (attempt(), kind(), option::of(duration()), number(), policy(), any::<u64>(), time()).prop_map(
-        |(attempt, kind, retry_after, max_attempts, retry, entropy, now)| {
-            let next_job = "next".into();
-            let failed = HookFailed { attempt, kind, retry_after, max_attempts, retry, entropy, now, next_job };
-            NotificationEvent::HookFailed(failed)
-        },
-    )
-}
-
 fn event() -> impl Strategy<Value = NotificationEvent> {
     prop_oneof![
         claimed().prop_map(NotificationEvent::Claimed),
         attempt().prop_map(NotificationEvent::TurnCame),
         attempt().prop_map(NotificationEvent::HookReturned),
-        failed(),
+        attempt_failed().prop_map(NotificationEvent::HookFailed),
         attempt().prop_map(|attempt| NotificationEvent::HandedBack { attempt, next_job: "next".into() }),
     ]
 }
@@ -59,6 +49,7 @@ proptest! {
             (Some(row), Some(next)) => prop_assert_eq!(next.revision, row.revision + u64::from(!kept)),
         }
         prop_assert!(transition.action != NotificationAction::Discard || kept);
+        prop_assert_eq!(transition.reason == Reason::HookReturned, transition.action == NotificationAction::Apply);
         if let (NotificationAction::Requeue(due), Some(next)) = (&transition.action, &transition.next) {
             prop_assert_eq!(&next.due, due);
             prop_assert_eq!(next.job.as_str(), "next");
@@ -89,16 +80,37 @@ proptest! {
         }
     }
 
+    #[test]
+    fn a_failed_call_is_followed_by_what_follows_a_failed_attempt(mut run in active(), mut failed in attempt_failed()) {
+        run.attempts.base = run.attempts.base.min(u32::MAX - 1);
+        failed.attempt.incarnation = run.incarnation;
+        failed.attempt.step = run.step;
+        failed.attempt.job = run.job.clone();
+        failed.attempt.deliveries = run.attempts.base + 1;
+        let row = Notification { attempts: run.attempts, ..Notification::new(run.job.clone()) };
+        let of_hook = decide_notification(Some(&row), NotificationEvent::HookFailed(failed.clone()));
+        let of_step = decide(&Run::Active(run), Event::StepFailed(failed));
+        prop_assert_eq!(of_hook.reason, of_step.reason);
+        let row = of_hook.next.expect("a failed call keeps its row");
+        match of_step.next {
+            Run::Active(next) => {
+                prop_assert_eq!((row.dead, &row.job, row.attempts), (false, &next.job, next.attempts));
+                let job = next.job;
+                prop_assert_eq!(of_step.effects, [Effect::EnqueueStep { job, due: row.due }]);
+            }
+            Run::Ended(_) | Run::Absent => prop_assert!(row.dead),
+        }
+    }
+
     /// Its deliveries rise after a crash. An operator's requeue starts them anew.
     #[test]
     fn a_dead_letter_is_settled_again_after_a_crash_and_called_again_on_request(
-        row in row(), failed in failed(), crashes in 1..9_u32,
+        row in row(), mut failed in attempt_failed(), crashes in 1..9_u32,
     ) {
-        let NotificationEvent::HookFailed(mut failed) = failed else { unreachable!("as drawn") };
         let mut row = Notification { dead: false, ..row };
         row.revision /= 2;
         row.attempts.base %= 1_000;
-        failed.kind = FailureKind::Permanent;
+        failed.failure.kind = FailureKind::Permanent;
         failed.attempt.job = row.job.clone();
         failed.attempt.deliveries = row.attempts.base + 1;
         let last = failed.attempt.deliveries;
@@ -109,7 +121,9 @@ proptest! {
         let dead = decide_notification(Some(&row), NotificationEvent::HookFailed(failed.clone()));
         prop_assert_eq!(&dead.action, &NotificationAction::DeadLetter);
         for crash in 1..=crashes {
-            prop_assert_eq!(&decide_notification(dead.next.as_ref(), claim(last + crash)), &dead, "a crash");
+            let settled = decide_notification(dead.next.as_ref(), claim(last + crash));
+            prop_assert_eq!((&settled.next, &settled.action), (&dead.next, &dead.action), "a crash");
+            prop_assert_eq!(settled.reason, Reason::EndedAsDeadLetter);
         }
         let again = decide_notification(dead.next.as_ref(), claim(1));
         prop_assert_eq!(&again.action, &NotificationAction::Execute);

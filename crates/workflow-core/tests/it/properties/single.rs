@@ -7,7 +7,9 @@ use workflow_core::{
 };
 
 use super::config;
-use super::generators::{active, attempt_event, attempt_of, attempts, claimed, ended, event, number, run, step_failed};
+use super::generators::{
+    active, attempt_event, attempt_failed, attempt_of, attempts, claimed, ended, event, number, run,
+};
 
 fn step(run: &Run) -> Option<u32> {
     match run {
@@ -176,9 +178,9 @@ proptest! {
 
     #[test]
     fn a_failed_attempt_is_counted_by_the_number_it_started_with(
-        run in active(), claim in claimed(), failed in step_failed(),
+        run in active(), claim in claimed(), mut failed in attempt_failed(),
     ) {
-        let (Event::Claimed(claim), Event::StepFailed(mut failed)) = (claim, failed) else { unreachable!("as drawn") };
+        let Event::Claimed(claim) = claim else { unreachable!("as drawn") };
         let deliveries = claim.deliveries.max(run.attempts.base.saturating_add(1));
         let (incarnation, step, job) = (run.incarnation, run.step, run.job.clone());
         let max_attempts = u32::MAX;

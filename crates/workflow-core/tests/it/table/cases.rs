@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use workflow_core::{
-    ActiveRun, Attempt, Claimed, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash, Jitter, JobId,
-    Outcome, RetryPolicy, Run, StepFailed, StepReturned, Submitted, Timestamp, TurnCame, Value,
+    ActiveRun, Attempt, AttemptFailed, Claimed, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash,
+    Jitter, JobId, Outcome, RetryPolicy, Run, StepReturned, Submitted, Timestamp, TurnCame, Value,
 };
 
 use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, Stage};
@@ -205,7 +205,7 @@ fn failures() -> Vec<Case> {
     let failed = |kind, retry_after, last: bool| {
         move |facts: &Facts, attempt: Attempt| {
             let base = Duration::from_secs(1);
-            Event::StepFailed(StepFailed {
+            Event::StepFailed(AttemptFailed {
                 attempt,
                 failure: Failure { kind, message: "why".to_owned() },
                 retry_after,

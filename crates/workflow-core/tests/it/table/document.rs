@@ -42,6 +42,14 @@ own, `decide_notification(row, event)`. Columns and counters are as above; **nex
 and deleting it is what applies the hook's effects once. A *dead* row has had its last call, in delivery 3.
 ";
 
+const REASONS: &str = "
+## Reasons
+
+Runs and notifications share them. For a notification read *hook* for step and runner, *call* for attempt, *row* for
+record and *is dead* for ends as a dead letter.
+
+";
+
 pub(crate) fn write() -> String {
     let cases = cases::all();
     let mut text = INTRODUCTION.to_owned();
@@ -53,7 +61,7 @@ pub(crate) fn write() -> String {
     }
     text += NOTIFICATIONS;
     text += &notification::write();
-    text += "\n## Reasons\n\n";
+    text += REASONS;
     let rows = reasons::ALL.iter().map(|(reason, sentence)| {
         vec![format!("`{}`", reasons::name(*reason)), format!("`{}`", reason.as_str()), (*sentence).to_owned()]
     });

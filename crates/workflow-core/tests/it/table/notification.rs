@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use workflow_core::{
-    Attempt, Attempts, FailureKind, HookFailed, Incarnation, Jitter, JobId, Notification, NotificationAction,
-    NotificationClaimed, NotificationEvent, NotificationTransition, RetryPolicy, decide_notification,
+    Attempt, AttemptFailed, Attempts, Failure, FailureKind, Incarnation, Jitter, JobId, Notification,
+    NotificationAction, NotificationClaimed, NotificationEvent, NotificationTransition, Reason, RetryPolicy,
+    decide_notification,
 };
 
 use super::document::{Row, table};
 use super::fixtures::{FUTURE, MAX_ATTEMPTS, NOW, PAST};
-use super::render;
+use super::{reasons, render};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
@@ -168,8 +169,8 @@ fn failures() -> Vec<Case> {
     let failed = |kind, retry_after, last: bool| {
         move |attempts: Attempts, attempt: Attempt| {
             let base = Duration::from_secs(1);
-            NotificationEvent::HookFailed(HookFailed {
-                kind,
+            NotificationEvent::HookFailed(AttemptFailed {
+                failure: Failure { kind, message: "why".to_owned() },
                 retry_after,
                 max_attempts: if last { attempts.number(attempt.deliveries) } else { MAX_ATTEMPTS },
                 attempt,
@@ -197,6 +198,11 @@ fn failures() -> Vec<Case> {
     .into_iter()
     .flat_map(|(what, event)| current_late_and_stale(what, event))
     .collect()
+}
+
+/// Every reason that the tables give.
+pub(crate) fn reasons() -> impl Iterator<Item = Reason> {
+    all().into_iter().flat_map(|case| Stage::ALL.map(|stage| case.decide(stage).reason))
 }
 
 /// The tables, one for each kind of event.
@@ -235,8 +241,8 @@ fn answer(case: &Case, stage: Stage) -> Vec<String> {
         NotificationAction::Requeue(Some(due)) => format!("`Requeue` {}", render::time(due)),
         ref action => format!("`{action:?}`"),
     };
-    let why = why(case.kind(), row.as_ref(), case.delivery, &transition);
-    vec![action, next(row.as_ref(), transition.next.as_ref()), why.to_owned()]
+    let reason = format!("`{}`", reasons::name(transition.reason));
+    vec![action, next(row.as_ref(), transition.next.as_ref()), reason]
 }
 
 fn next(row: Option<&Notification>, next: Option<&Notification>) -> String {
@@ -248,31 +254,6 @@ fn next(row: Option<&Notification>, next: Option<&Notification>) -> String {
             let phase = if next.dead { "dead".to_owned() } else { due };
             format!("{phase}, {}, job *{}*", render::attempts(next.attempts), next.job)
         }
-    }
-}
-
-/// The transition has no reason of its own; this is what tells its rows apart.
-fn why(kind: Kind, row: Option<&Notification>, delivery: &str, transition: &NotificationTransition) -> &'static str {
-    let Some(row) = row else {
-        return "nothing is owed any more";
-    };
-    let counted = transition.next.as_ref().is_some_and(|next| next.attempts != row.attempts);
-    match (&transition.action, kind) {
-        (NotificationAction::Discard, _) if delivery.contains("stale") => "another job has replaced it",
-        (NotificationAction::Discard, _) if row.dead => "the last call is over",
-        (NotificationAction::Discard, _) => "a later delivery has taken over",
-        (NotificationAction::Execute, _) if row.dead => "an operator wants it called again, with all its attempts",
-        (NotificationAction::Execute, Kind::TurnCame) => "no other suspect runs",
-        (NotificationAction::Execute, _) if counted => "a delivery ended without a word and is counted",
-        (NotificationAction::Execute, _) => "nothing to write before the call",
-        (NotificationAction::Park, _) => "a suspect waits for its turn",
-        (NotificationAction::Requeue(_), Kind::Claimed) => "not due; no attempt is used",
-        (NotificationAction::Requeue(_), Kind::HandedBack) => "broken off, not counted",
-        (NotificationAction::Requeue(_), _) => "another call follows after a pause",
-        (NotificationAction::Apply, _) => "the hook's effects commit with the deletion",
-        (NotificationAction::DeadLetter, _) if row.dead => "dead already; a crash lost the settlement",
-        (NotificationAction::DeadLetter, Kind::Claimed) => "every call was lost",
-        (NotificationAction::DeadLetter, _) => "no further call may help",
     }
 }
 

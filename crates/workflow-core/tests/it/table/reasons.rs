@@ -41,4 +41,8 @@ reasons! {
     HandedBack: "The attempt was broken off, not failed: a new doorbell rings for it, and it is not counted.",
     AlreadyEnded: "The run has ended, for good: nothing changes it.",
     EndedAsDeadLetter: "The run ended with this very job as a dead letter, and a crash lost the settlement: it is repeated.",
+    NothingOwed: "There is no row: the hook's effects are committed, so whatever rings or answers is left over.",
+    HookReturned: "The hook succeeded: the commit that deletes the row applies what the hook staged, once.",
+    AlreadyDead: "The hook has had its last call, so nothing that an earlier call answers is committed.",
+    PutBack: "The job's deliveries start anew, so an operator put the dead letter back: the hook is called again, with all its attempts.",
 }
