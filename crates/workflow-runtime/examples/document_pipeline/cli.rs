@@ -4,26 +4,38 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::report::Style;
+
 /// The answer to `--help`.
 pub(crate) const HELP: &str = "\
-Index text, Markdown and source files with durable workflows, and search them.
+Index files with durable workflows, and search them.
 
 usage:
-  document_pipeline ingest [--store DIR] [--concurrency N] [--verbose] [DIR...]
-  document_pipeline query  [--store DIR] WORD...
+  document_pipeline ingest [DIR|FILE...]   bring the index up to date with the
+                                           files below (default: this directory)
+  document_pipeline query WORD...          documents with any of the words
+  document_pipeline show FILE              what the index holds of a file, and
+                                           how the run went that put it there
+  document_pipeline forget FILE|DIR...     take documents out of the index
 
-ingest reads every text file below each DIR (default: the current directory),
-leaving out hidden directories, `target` and the store. It may be killed at any
-moment: the same command goes on where it was.
-query prints the documents that hold any of the words, the best first.
-A store serves one process at a time: a second one takes it over, and the first
-stops with an error.
+ingest leaves out hidden directories, `target` and the store, and follows no
+links inside of directories. Files that did not change are skipped; those that
+are gone from a DIR are forgotten. It may be killed at any moment: the same
+command goes on where it was. Ctrl-C finishes the steps in hand first; a second
+one stops at once. query and show work at any time, also during an ingest.
 
 options:
   --store DIR        where runs and index live (default: .data/document-pipeline)
   --concurrency N    steps at work at the same time (default: 64)
-  -v, --verbose      print a line for every step
-  -h, --help         print this";
+  --json             print one JSON object per line
+  -v, --verbose      print a line for every step and every unchanged file
+  -h, --help         print this
+  -V, --version      print the version
+
+exit codes:
+  0 all well    1 some files failed, or nothing was found    2 wrong usage
+  3 the store is in use, is none, is damaged, or the disk is full
+  130 stopped by Ctrl-C";
 
 const DEFAULT_STORE: &str = ".data/document-pipeline";
 const DEFAULT_CONCURRENCY: usize = 64;
@@ -32,24 +44,19 @@ const DEFAULT_CONCURRENCY: usize = 64;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
-    Ingest(IngestArgs),
-    Query(QueryArgs),
+    Version,
+    Ingest(Options, Vec<PathBuf>),
+    Query(Options, Vec<String>),
+    Show(Options, PathBuf),
+    Forget(Options, Vec<PathBuf>),
 }
 
-/// The arguments of `ingest`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct IngestArgs {
+/// What every command understands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
     pub(crate) store: PathBuf,
     pub(crate) concurrency: usize,
-    pub(crate) verbose: bool,
-    pub(crate) folders: Vec<PathBuf>,
-}
-
-/// The arguments of `query`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct QueryArgs {
-    pub(crate) store: PathBuf,
-    pub(crate) words: Vec<String>,
+    pub(crate) style: Style,
 }
 
 /// Why a command line was not understood, in one line.
@@ -66,48 +73,49 @@ impl std::error::Error for UsageError {}
 
 /// Reads the arguments that follow the program's name.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    let args = Arguments::read(args.into_iter())?;
-    if args.help {
+    let Arguments { help, version, options, words } = Arguments::read(args.into_iter())?;
+    if help {
         return Ok(Command::Help);
     }
-    let mut words = args.words.into_iter();
+    if version {
+        return Ok(Command::Version);
+    }
+    let mut words = words.into_iter();
     let Some(command) = words.next() else {
         return refuse("no command given");
     };
-    let store = args.store.unwrap_or_else(|| DEFAULT_STORE.into());
+    let words: Vec<_> = words.collect();
+    let paths = || words.iter().map(PathBuf::from).collect::<Vec<_>>();
     match command.to_str() {
-        Some("ingest") => Ok(Command::Ingest(IngestArgs {
-            store,
-            concurrency: args.concurrency.unwrap_or(DEFAULT_CONCURRENCY),
-            verbose: args.verbose,
-            folders: or_current_directory(words.map(PathBuf::from).collect()),
-        })),
-        Some("query") if args.concurrency.is_some() => refuse("--concurrency is an option of ingest only"),
-        Some("query") if args.verbose => refuse("--verbose is an option of ingest only"),
+        Some("ingest") if words.is_empty() => Ok(Command::Ingest(options, vec![PathBuf::from(".")])),
+        Some("ingest") => Ok(Command::Ingest(options, paths())),
+        Some("query") if words.is_empty() => refuse("query needs a word"),
         Some("query") => {
-            let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-            if words.is_empty() {
-                return refuse("query needs a word");
-            }
-            Ok(Command::Query(QueryArgs { store, words }))
+            Ok(Command::Query(options, words.iter().map(|word| word.to_string_lossy().into_owned()).collect()))
         }
+        Some("show") => match words.as_slice() {
+            [file] => Ok(Command::Show(options, file.into())),
+            _ => refuse("show needs one file"),
+        },
+        Some("forget") if words.is_empty() => refuse("forget needs a file"),
+        Some("forget") => Ok(Command::Forget(options, paths())),
         _ => refuse(format!("no command `{}`", command.display())),
     }
 }
 
 /// Options and plain words of a command line, whichever command they belong to.
-#[derive(Default)]
 struct Arguments {
     help: bool,
-    store: Option<PathBuf>,
-    concurrency: Option<usize>,
-    verbose: bool,
+    version: bool,
+    options: Options,
     words: Vec<OsString>,
 }
 
 impl Arguments {
     fn read(mut args: impl Iterator<Item = OsString>) -> Result<Self, UsageError> {
-        let mut read = Self::default();
+        let options =
+            Options { store: DEFAULT_STORE.into(), concurrency: DEFAULT_CONCURRENCY, style: Style::default() };
+        let mut read = Self { help: false, version: false, options, words: Vec::new() };
         while let Some(arg) = args.next() {
             let Some(option) = arg.to_str().filter(|arg| arg.starts_with('-')) else {
                 read.words.push(arg);
@@ -122,14 +130,17 @@ impl Arguments {
                 value.filter(|value| !value.is_empty()).ok_or_else(|| UsageError(format!("{name} needs a value")))
             };
             match name {
-                "--store" => read.store = Some(value()?.into()),
-                "--concurrency" => read.concurrency = Some(parse_concurrency(&value()?)?),
-                "-v" | "--verbose" => read.verbose = true,
-                "-h" | "--help" => read.help = true,
+                "--store" => read.options.store = value()?.into(),
+                "--concurrency" => read.options.concurrency = parse_concurrency(&value()?)?,
                 "--" => {
                     read.words.extend(args);
                     break;
                 }
+                _ if inline.is_some() => return refuse(format!("no option `{name}` that takes a value")),
+                "--json" => read.options.style.json = true,
+                "-v" | "--verbose" => read.options.style.verbose = true,
+                "-h" | "--help" => read.help = true,
+                "-V" | "--version" => read.version = true,
                 _ => return refuse(format!("no option `{name}`")),
             }
         }
@@ -138,15 +149,15 @@ impl Arguments {
 }
 
 fn parse_concurrency(value: &OsString) -> Result<usize, UsageError> {
-    value.to_str().and_then(|value| value.parse().ok()).filter(|&count| count > 0).ok_or_else(|| {
+    let number = value.to_str().and_then(|value| value.parse().ok());
+    number.filter(|count| (1..=MAX_CONCURRENCY).contains(count)).ok_or_else(|| {
         let value = value.display();
-        UsageError(format!("--concurrency needs a number above zero, not `{value}`"))
+        UsageError(format!("--concurrency needs a number from 1 to {MAX_CONCURRENCY}, not `{value}`"))
     })
 }
 
-fn or_current_directory(folders: Vec<PathBuf>) -> Vec<PathBuf> {
-    if folders.is_empty() { vec![PathBuf::from(".")] } else { folders }
-}
+/// More steps at a time only wait for each other.
+const MAX_CONCURRENCY: usize = 4096;
 
 fn refuse<T>(message: impl Into<String>) -> Result<T, UsageError> {
     Err(UsageError(message.into()))

@@ -1,34 +1,29 @@
-//! A file as a run sees it: its path, the hash of its content, and the run id made of both.
+//! A document: one generation of one file, and the ids made of it.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Hex digits of a run id: 128 bits, so that two files never share one.
-const ID_DIGITS: usize = 32;
+/// Hex digits of a path's id: 96 bits, so that two paths never share one.
+const ID_DIGITS: usize = 24;
 
-/// One content of one file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// One generation of one file. Every time that a file is indexed anew it gets a higher one, also when
+/// its content is an earlier one again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Document {
     /// The absolute path.
     pub(crate) path: String,
-    /// SHA-256 of the content in hex digits.
-    pub(crate) hash: String,
+    /// Counts from 1.
+    pub(crate) generation: u64,
 }
 
 impl Document {
-    pub(crate) fn new(path: impl Into<String>, content: &[u8]) -> Self {
-        Self { path: path.into(), hash: content_hash(content) }
-    }
-
-    /// The id of the run that indexes this document, and of the document in the index.
+    /// The id of the run that brings this generation into the index, or takes the file out of it.
     ///
-    /// The same file submitted again gets the same id, so it is answered as a duplicate; a file that
-    /// has changed is another run.
-    pub(crate) fn id(&self) -> String {
-        let name = [self.path.as_bytes(), b"\0", self.hash.as_bytes()].concat();
-        format!("doc-{}", &content_hash(&name)[..ID_DIGITS])
+    /// Submitted again, it is answered as a duplicate.
+    pub(crate) fn run_id(&self) -> String {
+        format!("doc-{}-{}", path_id(&self.path), self.generation)
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -36,10 +31,17 @@ impl Document {
     }
 }
 
+/// Stands for a path in keys and run ids: a path may be longer than those.
+pub(crate) fn path_id(path: &str) -> String {
+    let mut id = content_hash(path.as_bytes());
+    id.truncate(ID_DIGITS);
+    id
+}
+
 /// How the text of a document is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Headings open sections, and links may be in brackets.
+    /// Links may be in brackets.
     Markdown,
     /// Lines without further structure.
     Plain,
@@ -56,12 +58,20 @@ impl Kind {
 
 /// SHA-256 of `content` in lower-case hex digits.
 pub(crate) fn content_hash(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(content))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Document, Kind, content_hash};
+
+    fn document(path: &str, generation: u64) -> Document {
+        Document { path: path.to_owned(), generation }
+    }
 
     #[test]
     fn the_content_hash_is_sha_256() {
@@ -70,17 +80,17 @@ mod tests {
     }
 
     #[test]
-    fn an_id_names_one_content_of_one_path() {
-        let id = Document::new("/a", b"text").id();
-        assert_eq!(id, Document::new("/a", b"text").id());
-        assert_ne!(id, Document::new("/a", b"texts").id());
-        assert_ne!(id, Document::new("/b", b"text").id());
-        assert_eq!(id.len(), "doc-".len() + 32);
+    fn a_run_id_names_one_generation_of_one_path() {
+        let id = document("/a", 1).run_id();
+        assert_eq!(id, document("/a", 1).run_id());
+        assert_ne!(id, document("/a", 2).run_id());
+        assert_ne!(id, document("/b", 1).run_id());
+        assert_eq!(id.len(), "doc-".len() + 24 + "-1".len());
     }
 
     #[test]
     fn markdown_is_told_by_its_extension() {
-        assert_eq!(Document::new("/a/README.MD", b"").kind(), Kind::Markdown);
-        assert_eq!(Document::new("/a/md", b"").kind(), Kind::Plain);
+        assert_eq!(document("/a/README.MD", 1).kind(), Kind::Markdown);
+        assert_eq!(document("/a/md", 1).kind(), Kind::Plain);
     }
 }

@@ -2,148 +2,178 @@
 //!
 //! | key | value |
 //! | --- | --- |
-//! | `index/{word}` NUL `{document id}` | [`Entry`]: how often the word stands in the document |
-//! | `document/{document id}` | [`Record`]: the document as a whole |
-//! | `latest/{hash of the path}` | id of the document that was submitted last for this path |
+//! | `document/{path id}` | [`Record`]: the document as a whole, and its generation |
+//! | `visible/{path id}` | [`Document`]: of a record that queries find, what they need of it |
+//! | `index/{bucket}/{path id}/{generation}/{part}` | the words of that bucket in that part, and how often they occur |
+//! | `entered/{path id}/{generation}/{part}` | the buckets in which that part has entries, to find them again |
+//! | `generation/{path id}` | [`Latest`]: the generation of the path's latest run, and whether it ended |
 //!
-//! A run writes its entries and its record in the commit that ends it. The `latest` row is written by
-//! the commit that submits the run: the entries of a file's earlier content stay, and queries pass
-//! over them. (A duplicate writes nothing, so a file that goes back to an earlier content is found
-//! by its words of before, until the retention of runs has taken the run of that content.)
+//! Words are spread over a few buckets: a row for each word would be some hundred tiny rows for every file, which
+//! costs more than it saves a query.
+//!
+//! Entries are written over many steps. None of them counts before the record names their generation, and all of them
+//! count from the commit that does; then further steps delete the entries of every other generation. So a reader that
+//! finds the same generation before and after it read the entries has seen all of them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Document, content_hash};
-use crate::findings::Findings;
+use crate::content::Content;
+use crate::document::{Document, path_id};
 
-/// Words of one document in the index, so that a document fits into the 1,000 effects of a step.
-pub(crate) const MAX_WORDS: usize = 900;
-/// Links listed in a record, so that it fits into a value of the KV.
-const MAX_LINKS: usize = 64;
+/// Over how many buckets the words are spread. A part is entered by one step, which writes a row per bucket.
+const BUCKETS: u32 = 16;
+/// Links listed in a record.
+pub(crate) const MAX_LINKS: usize = 16;
 
-pub(crate) const DOCUMENTS: &[u8] = b"document/";
-pub(crate) const LATEST: &[u8] = b"latest/";
-
-/// A word in a document.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    /// How often the word stands there.
-    pub(crate) count: u64,
-    /// What the word adds to the score of the document, before its rarity is taken into account.
-    pub(crate) weight: f64,
-}
-
-impl Entry {
-    pub(crate) fn new(count: u64) -> Self {
-        Self {
-            count,
-            // The tenth occurrence says less than the first.
-            weight: 1.0 + (count as f64).ln(),
-        }
-    }
-}
+pub(crate) const DOCUMENTS: &str = "document/";
+pub(crate) const GENERATIONS: &str = "generation/";
+pub(crate) const VISIBLE: &str = "visible/";
 
 /// A document in the index.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) path: String,
-    pub(crate) hash: String,
-    pub(crate) sections: u64,
-    /// Different words of the document.
-    pub(crate) words: usize,
-    /// How many of them, the most frequent, have an entry in the index.
-    pub(crate) words_indexed: usize,
-    /// Different link targets of the document.
-    pub(crate) links: usize,
-    /// The first of them by the alphabet.
-    pub(crate) links_listed: Vec<String>,
+    pub(crate) generation: u64,
+    pub(crate) state: RecordState,
 }
 
-impl Record {
-    pub(crate) fn new(document: &Document, findings: &Findings) -> Self {
-        Self {
-            path: document.path.clone(),
-            hash: document.hash.clone(),
-            sections: findings.sections,
-            words: findings.words.len(),
-            words_indexed: findings.words.len().min(MAX_WORDS),
-            links: findings.links.len(),
-            links_listed: findings.links.iter().take(MAX_LINKS).cloned().collect(),
+/// Whether a document can be found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(crate) enum RecordState {
+    Indexed {
+        content: Content,
+        /// Words of the document, as often as they occur.
+        words: u64,
+        /// Different link targets of each part.
+        links: u64,
+        /// The first of them, part by part and by the alphabet.
+        links_listed: Vec<String>,
+    },
+    /// It is no text. The record saves reading it again.
+    Skipped { reason: String, size: u64, modified_ns: Option<u64> },
+}
+
+/// The latest run of a path. The submission writes it, and again the commit that ends the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Latest {
+    pub(crate) document: Document,
+    /// Not set by a run that ended before its last step, for want of further attempts.
+    pub(crate) ended: bool,
+}
+
+/// The entries of a part, by bucket: every word, its count behind it if it occurs more than once.
+pub(crate) fn entries(words: &BTreeMap<String, u64>) -> BTreeMap<u32, String> {
+    let mut entries: BTreeMap<u32, String> = BTreeMap::new();
+    for (word, &count) in words {
+        let entry = entries.entry(bucket(word)).or_default();
+        if !entry.is_empty() {
+            entry.push(' ');
+        }
+        entry.push_str(word);
+        if count > 1 {
+            entry.push_str(&format!(":{count}"));
         }
     }
+    entries
 }
 
-/// The start of all keys of `word`. A word holds letters and digits only, so the NUL ends it.
-pub(crate) fn word_prefix(word: &str) -> Vec<u8> {
-    format!("index/{word}\0").into_bytes()
+/// How often `word` occurs, as an entry has it.
+pub(crate) fn count_in(entry: &str, word: &str) -> Option<u64> {
+    entry.split(' ').find_map(|item| match item.strip_prefix(word)? {
+        "" => Some(1),
+        rest => rest.strip_prefix(':')?.parse().ok(),
+    })
 }
 
-pub(crate) fn word_key(word: &str, document_id: &str) -> Vec<u8> {
-    format!("index/{word}\0{document_id}").into_bytes()
+/// The bucket of a word, by its hash (FNV-1a). It is part of what is stored, so it never changes.
+pub(crate) fn bucket(word: &str) -> u32 {
+    let hash = word.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    // The upper bits are mixed better.
+    (hash >> 16) % BUCKETS
 }
 
-pub(crate) fn document_key(document_id: &str) -> Vec<u8> {
-    [DOCUMENTS, document_id.as_bytes()].concat()
+/// The start of all keys of a bucket.
+pub(crate) fn bucket_prefix(bucket: u32) -> String {
+    format!("index/{bucket:02}/")
 }
 
-/// The key of a path is its hash: a path may be longer than a key.
-pub(crate) fn latest_key(path: &str) -> Vec<u8> {
-    [LATEST, content_hash(path.as_bytes()).as_bytes()].concat()
+pub(crate) fn entry_key(bucket: u32, document: &Document, part: usize) -> String {
+    let Document { path, generation } = document;
+    format!("{}{}/{generation:08}/{part:06}", bucket_prefix(bucket), path_id(path))
 }
 
-/// Paths by document id, of the documents that are still the latest of their path.
-pub(crate) fn latest_documents(
-    documents: Vec<(String, Record)>,
-    latest: &BTreeMap<Vec<u8>, Vec<u8>>,
-) -> BTreeMap<String, String> {
-    documents
-        .into_iter()
-        .filter(|(id, record)| latest.get(&latest_key(&record.path)).is_some_and(|l| l == id.as_bytes()))
-        .map(|(id, record)| (id, record.path))
-        .collect()
+/// The path id and the generation in what follows the prefix of an entry's key.
+pub(crate) fn read_entry_key(rest: &str) -> Option<(&str, u64)> {
+    let (id, rest) = rest.split_once('/')?;
+    let (generation, _part) = rest.split_once('/')?;
+    Some((id, generation.parse().ok()?))
+}
+
+pub(crate) fn document_key(path: &str) -> String {
+    format!("{DOCUMENTS}{}", path_id(path))
+}
+
+pub(crate) fn visible_key(path: &str) -> String {
+    format!("{VISIBLE}{}", path_id(path))
+}
+
+pub(crate) fn generation_key(path: &str) -> String {
+    format!("{GENERATIONS}{}", path_id(path))
+}
+
+/// The start of the keys of all parts of a path that were entered.
+pub(crate) fn entered_prefix(path: &str) -> String {
+    format!("entered/{}/", path_id(path))
+}
+
+pub(crate) fn entered_key(document: &Document, part: usize) -> String {
+    format!("{}{:08}/{part:06}", entered_prefix(&document.path), document.generation)
+}
+
+/// The generation and the part in what follows the prefix of such a key.
+pub(crate) fn read_entered_key(rest: &str) -> Option<(u64, usize)> {
+    let (generation, part) = rest.split_once('/')?;
+    Some((generation.parse().ok()?, part.parse().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Entry, MAX_WORDS, Record, latest_documents, latest_key, word_key, word_prefix};
-    use crate::document::{Document, Kind};
-    use crate::findings::Findings;
+    use super::{
+        bucket, bucket_prefix, count_in, entered_key, entered_prefix, entries, entry_key, read_entered_key,
+        read_entry_key,
+    };
+    use crate::document::{Document, path_id};
 
-    #[test]
-    fn a_word_is_no_prefix_of_a_longer_one() {
-        assert!(word_key("run", "doc-1").starts_with(&word_prefix("run")));
-        assert!(!word_key("runner", "doc-1").starts_with(&word_prefix("run")));
+    fn document() -> Document {
+        Document { path: "/a".to_owned(), generation: 12 }
     }
 
     #[test]
-    fn the_weight_grows_slower_than_the_count() {
-        let weight = |count| Entry::new(count).weight;
-        assert_eq!(weight(1), 1.0);
-        assert!(weight(2) > weight(1) && weight(20) < 20.0 * weight(1));
+    fn words_keep_their_buckets_and_spread_over_all_of_them() {
+        assert_eq!(["run", "step", "größe"].map(bucket), [13, 4, 8]);
+        let words: BTreeMap<_, _> = (0..2_000).map(|n| (format!("word{n}"), n + 1)).collect();
+        let entries = entries(&words);
+        assert_eq!(entries.len(), 16);
+        assert!(entries.values().all(|entry| entry.split(' ').count() < 200));
+        for (word, count) in &words {
+            assert_eq!(count_in(&entries[&bucket(word)], word), Some(*count), "{word}");
+        }
+        assert_eq!(count_in(&entries[&bucket("word")], "word"), None);
     }
 
     #[test]
-    fn a_record_says_how_many_words_are_indexed() {
-        let text: String = (0..=MAX_WORDS).map(|n| format!("word{n} ")).collect();
-        let findings = Findings::of_section(Kind::Plain, &text);
-        let record = Record::new(&Document::new("/a", b""), &findings);
-        assert_eq!((record.words, record.words_indexed), (MAX_WORDS + 1, MAX_WORDS));
-    }
-
-    #[test]
-    fn only_the_latest_content_of_a_path_is_found() {
-        let record = |path| Record::new(&Document::new(path, b""), &Findings::default());
-        let documents = vec![
-            ("old".to_owned(), record("/a")),
-            ("new".to_owned(), record("/a")),
-            ("other".to_owned(), record("/b")),
-        ];
-        let latest = BTreeMap::from([(latest_key("/a"), b"new".to_vec()), (latest_key("/b"), b"other".to_vec())]);
-        let found: Vec<_> = latest_documents(documents, &latest).into_keys().collect();
-        assert_eq!(found, ["new", "other"]);
+    fn keys_are_read_as_they_were_written() {
+        let key = entry_key(7, &document(), 3);
+        let rest = key.strip_prefix(&bucket_prefix(7)).unwrap();
+        assert_eq!(read_entry_key(rest), Some((path_id("/a").as_str(), 12)));
+        let key = entered_key(&document(), 7);
+        assert_eq!(read_entered_key(key.strip_prefix(&entered_prefix("/a")).unwrap()), Some((12, 7)));
+        assert_eq!(read_entry_key("doc-1"), None);
+        assert_eq!(read_entered_key("x/y"), None);
     }
 }

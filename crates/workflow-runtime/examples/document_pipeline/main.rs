@@ -1,15 +1,16 @@
-//! A durable corpus indexer: the runtime's main job on real files.
+//! A durable indexer of files: the runtime's main job.
 //!
 //! ```text
 //! cargo run --release --example document_pipeline -- ingest docs
 //! cargo run --release --example document_pipeline -- query durable step
+//! cargo run --release --example document_pipeline -- show docs/guide.md
 //! ```
 //!
-//! `ingest` submits one run per text, Markdown or source file. A run reads its file, splits it into
-//! sections, finds the words and links of a batch of sections per step, and at last stages the whole
-//! entry of the document in the index, which commits together with the end of the run. Kill the
-//! process at any moment and start it again: every run goes on at the step it had reached, and the
-//! sections a killed step had analysed are answered from its memo. `query` reads the committed index.
+//! `ingest` submits one run per new or changed file. A run reads its file once in pieces, finds the words of one part
+//! after the other and enters them into the index, a step per part; then one commit makes the document visible
+//! in place of its former generation, and further steps clean up after that one. Kill the process at any moment and
+//! start it again: every run goes on at the step it had reached, and a part that was analysed by a step that did not
+//! commit is answered from the memo of its run. `query` and `show` read beside it.
 //!
 //! Where to read on:
 //!
@@ -17,69 +18,78 @@
 //! | --- | --- |
 //! | `indexer` | the `StepRunner`: what each step does |
 //! | `state` | what a run carries from step to step |
-//! | `ingest` | opening the store, submitting, running, waiting, closing |
-//! | `query`, `rank` | reading the index, and the order of the answers |
-//! | `index` | keys and values of the index |
-//! | `document` | a file as a run sees it: path, content hash, run id |
-//! | `findings`, `keywords`, `links`, `split` | the text work, free of IO |
-//! | `walk`, `cli`, `progress` | files to read, arguments, lines to print |
+//! | `work` | submitting runs and waiting for their ends |
+//! | `session` | opening the store, running, Ctrl-C, closing |
+//! | `ingest`, `forget` | what is to be done, from files and from what the store knows (`catalog`) |
+//! | `query`, `rank`, `show` | reading the index and the runs beside a writer |
+//! | `index`, `document` | keys, values and ids |
+//! | `content`, `encoding`, `findings`, `keywords`, `links` | files, and the text in them |
+//! | `walk`, `store`, `cli`, `report`, `bar`, `failure` | folders, arguments, lines to print, exit codes |
 
+mod bar;
+mod catalog;
 mod cli;
+mod content;
 mod document;
+mod encoding;
+mod failure;
 mod findings;
+mod forget;
 mod index;
 mod indexer;
 mod ingest;
 mod keywords;
 mod links;
-mod progress;
 mod query;
 mod rank;
-mod split;
+mod report;
+mod session;
+mod show;
 mod state;
+mod store;
 mod walk;
+mod work;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use tokio::runtime::Builder;
 
-use cli::Command;
+use cli::{Command, Options};
+use failure::Failure;
 
-/// Exit code of a command that was understood and failed.
-const FAILED: u8 = 1;
-/// Exit code of a command line that was not understood.
-const MISUSED: u8 = 2;
-
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let command = match cli::parse(std::env::args_os().skip(1)) {
         Ok(command) => command,
         Err(error) => {
             eprintln!("error: {error} (see --help)");
-            return ExitCode::from(MISUSED);
+            return ExitCode::from(failure::USAGE);
         }
     };
-    let done = match command {
-        Command::Help => {
-            progress::say(cli::HELP);
-            Ok(())
-        }
-        Command::Ingest(args) => ingest::ingest(args).await,
-        Command::Query(args) => query::query(args).await,
+    // One thread is enough to read, and leaves the others to the process that writes.
+    let mut threads = match command {
+        Command::Query(..) | Command::Show(..) => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
     };
-    match done {
+    let started = threads.enable_all().build();
+    let started = started.map_err(|error| Failure::new(failure::STORE, format!("cannot start: {error}")));
+    match started.and_then(|runtime| runtime.block_on(run(command))) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(FAILED)
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.code)
         }
     }
 }
 
-/// The address under which the runtime opens the local directory `store`, an absolute path.
-fn store_url(store: &Path) -> anyhow::Result<String> {
-    let url =
-        url::Url::from_file_path(store).ok().with_context(|| format!("{} is not an absolute path", store.display()))?;
-    Ok(url.into())
+async fn run(command: Command) -> Result<(), Failure> {
+    let told = |options: Options| move |error| Failure::of(error, &options.store);
+    match command {
+        Command::Help => report::say(cli::HELP),
+        Command::Version => report::say(concat!("document_pipeline ", env!("CARGO_PKG_VERSION"))),
+        Command::Ingest(options, paths) => ingest::ingest(&options, &paths).await.map_err(told(options))?,
+        Command::Query(options, words) => query::query(&options, &words).await.map_err(told(options))?,
+        Command::Show(options, file) => show::show(&options, &file).await.map_err(told(options))?,
+        Command::Forget(options, paths) => forget::forget(&options, &paths).await.map_err(told(options))?,
+    }
+    Ok(())
 }

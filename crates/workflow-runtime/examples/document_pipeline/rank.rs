@@ -2,75 +2,78 @@
 
 use std::collections::BTreeMap;
 
-/// A document that holds a word, and the word's weight there.
-pub(crate) struct Posting {
-    pub(crate) document_id: String,
-    pub(crate) weight: f64,
-}
+/// How often a word occurs in each document, by path.
+pub(crate) type Postings = BTreeMap<String, u64>;
 
 /// A document in the answer.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Ranked {
-    pub(crate) score: f64,
     pub(crate) path: String,
+    pub(crate) score: f64,
+    /// How often any of the words occurs in it.
+    pub(crate) occurrences: u64,
 }
 
-/// Ranks by the sum, over the words of the query, of the word's weight in the document times its
-/// rarity, `ln(1 + documents / documents that hold the word)`; equal scores by path.
-///
-/// `postings` are given per word. `paths` are those of all documents by id; postings of other
-/// documents do not count.
-pub(crate) fn rank(postings: &[Vec<Posting>], paths: &BTreeMap<String, String>) -> Vec<Ranked> {
-    let mut scores: BTreeMap<&str, f64> = BTreeMap::new();
+/// Ranks by the sum, over the words of the query, of the word's weight in the document times its rarity; equal scores
+/// by path. `postings` are given per word.
+pub(crate) fn rank(postings: &[Postings]) -> Vec<Ranked> {
+    let mut scores: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
     for of_word in postings {
-        let known: Vec<_> =
-            of_word.iter().filter_map(|posting| Some((paths.get(&posting.document_id)?, posting.weight))).collect();
-        let rarity = (1.0 + paths.len() as f64 / known.len() as f64).ln();
-        for (path, weight) in known {
-            *scores.entry(path).or_default() += weight * rarity;
+        for (path, &count) in of_word {
+            let (score, occurrences) = scores.entry(path).or_default();
+            *score += weight(count) * rarity(of_word.len());
+            *occurrences += count;
         }
     }
-    let mut ranked: Vec<_> = scores.into_iter().map(|(path, score)| Ranked { score, path: path.to_owned() }).collect();
+    let ranked = |(path, (score, occurrences)): (&str, _)| Ranked { path: path.to_owned(), score, occurrences };
+    let mut ranked: Vec<_> = scores.into_iter().map(ranked).collect();
     // The sort is stable, and the scores came by path.
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score));
     ranked
 }
 
+/// The tenth occurrence says less than the first.
+fn weight(count: u64) -> f64 {
+    1.0 + (count as f64).ln()
+}
+
+/// A word that stands in many documents tells little about any of them.
+fn rarity(documents: usize) -> f64 {
+    1.0 / (1.0 + (documents as f64).ln())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Posting, rank};
+    use super::{Postings, rank};
 
-    /// `postings`: per word, the documents that hold it and the weight. Documents are a, b, c, d.
-    fn check(postings: &[&[(&str, f64)]], expected: &[&str]) {
-        let paths = ["a", "b", "c", "d"].map(|id| (id.to_owned(), format!("/{id}")));
-        let posting = |&(id, weight): &(&str, f64)| Posting { document_id: id.to_owned(), weight };
-        let postings: Vec<Vec<_>> = postings.iter().map(|of_word| of_word.iter().map(posting).collect()).collect();
-        let ranked = rank(&postings, &paths.into());
+    /// `postings`: per word, the documents that hold it and how often.
+    fn check(postings: &[&[(&str, u64)]], expected: &[&str]) {
+        let postings: Vec<Postings> = postings
+            .iter()
+            .map(|of_word| of_word.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect())
+            .collect();
+        let ranked = rank(&postings);
         let ranked: Vec<_> = ranked.iter().map(|ranked| ranked.path.as_str()).collect();
         assert_eq!(ranked, expected);
     }
 
     #[test]
-    fn a_heavier_word_ranks_higher() {
-        check(&[&[("a", 1.0), ("b", 2.0)]], &["/b", "/a"]);
+    fn a_frequent_word_ranks_higher_but_not_in_proportion() {
+        check(&[&[("a", 1), ("b", 2)]], &["b", "a"]);
+        let ranked = rank(&[[("a".to_owned(), 1), ("b".to_owned(), 20)].into()]);
+        assert!(ranked[0].score < 20.0 * ranked[1].score);
     }
 
     #[test]
     fn a_rare_word_counts_more_than_a_common_one() {
-        let common = [("a", 1.0), ("b", 1.0), ("c", 1.0)];
-        check(&[&common, &[("d", 1.0)]], &["/d", "/a", "/b", "/c"]);
+        check(&[&[("a", 1), ("b", 1), ("c", 1)], &[("d", 1)]], &["d", "a", "b", "c"]);
     }
 
     #[test]
     fn a_document_with_both_words_comes_first() {
-        let (one, two) = ([("a", 1.0), ("b", 1.0)], [("b", 1.0), ("c", 1.0)]);
-        check(&[&one, &two], &["/b", "/a", "/c"]);
-    }
-
-    #[test]
-    fn documents_that_are_not_known_are_left_out_and_do_not_make_a_word_common() {
-        let superseded = [("c", 1.0), ("old1", 9.0), ("old2", 9.0)];
-        check(&[&[("a", 1.0), ("b", 1.0)], &superseded], &["/c", "/a", "/b"]);
+        check(&[&[("a", 1), ("b", 1)], &[("b", 1), ("c", 1)]], &["b", "a", "c"]);
+        let both = rank(&[[("b".to_owned(), 2)].into(), [("b".to_owned(), 3)].into()]);
+        assert_eq!(both[0].occurrences, 5);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which files to index: every text file below some folders, in order of path.
+//! Which files to index: every file below some folders, and files that are named themselves.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -6,40 +6,35 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
-
-/// A larger file is data rather than text, and would keep a run at work for minutes.
-pub(crate) const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
-
-const EXTENSIONS: &[&str] = &[
-    "adoc", "bash", "c", "cc", "cfg", "clj", "cmake", "conf", "cpp", "cs", "css", "csv", "dart", "diff", "ex", "exs",
-    "go", "graphql", "h", "hpp", "hs", "html", "ini", "java", "js", "json", "jsx", "kt", "lua", "md", "mjs", "ml",
-    "nix", "php", "pl", "proto", "py", "r", "rb", "rs", "rst", "scala", "sh", "sql", "swift", "tex", "toml", "ts",
-    "tsv", "tsx", "txt", "vue", "xml", "yaml", "yml", "zig",
-];
-
-/// What was found below the folders.
+/// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
+    /// Canonical paths of the folders that were asked for.
+    pub(crate) roots: Vec<PathBuf>,
     /// Canonical paths of the files to index.
-    pub(crate) files: BTreeSet<PathBuf>,
-    /// Text files and folders left out although they were asked for, each with the reason.
-    pub(crate) skipped: Vec<(PathBuf, String)>,
+    pub(crate) files: BTreeSet<String>,
+    /// What could not be looked at, each with the reason.
+    pub(crate) failed: Vec<(PathBuf, String)>,
 }
 
-/// Finds the text files below `folders`. Hidden folders, `target` and `store` (a canonical path) are
-/// left out, and symbolic links are not followed.
+/// Finds the files that `paths` name and those below the folders that they name.
+///
+/// Hidden folders, `target` and `store` (a canonical path) are left out below a folder. Symbolic links there are not
+/// followed, so no cycle of links is ever entered.
 ///
 /// # Errors
 ///
-/// One of `folders` itself is missing or no folder.
-pub(crate) fn walk(folders: &[PathBuf], store: &Path) -> anyhow::Result<Walk> {
+/// One of `paths` itself cannot be read; it is given with the error.
+pub(crate) fn walk(paths: &[PathBuf], store: &Path) -> Result<Walk, (PathBuf, io::Error)> {
     let mut walk = Walk::default();
-    for folder in folders {
-        let root = fs::canonicalize(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        ensure!(root.is_dir(), "{} is not a folder", folder.display());
-        if !root.starts_with(store) {
-            walk.enter(&root, store);
+    for path in paths {
+        let found = fs::canonicalize(path).and_then(|found| Ok((found.metadata()?.is_dir(), found)));
+        let (is_folder, found) = found.map_err(|error| (path.clone(), error))?;
+        if !is_folder {
+            walk.add(found);
+        } else if !found.starts_with(store) {
+            walk.enter(&found, store);
+            walk.roots.push(found);
         }
     }
     Ok(walk)
@@ -51,7 +46,7 @@ impl Walk {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             match list(&folder) {
-                Err(error) => self.skip(folder, error),
+                Err(error) => self.fail(folder, error),
                 Ok(entries) => {
                     for entry in entries {
                         self.look_at(&entry, store, &mut folders);
@@ -63,28 +58,54 @@ impl Walk {
 
     fn look_at(&mut self, entry: &DirEntry, store: &Path, folders: &mut Vec<PathBuf>) {
         let path = entry.path();
-        // The metadata of an entry are those of a symbolic link, not of what it points to.
-        match entry.metadata() {
-            Err(error) => self.skip(path, error),
-            Ok(metadata) if metadata.is_dir() => {
+        // The type of an entry is that of a symbolic link, not of what it points to.
+        match entry.file_type() {
+            Err(error) => self.fail(path, error),
+            Ok(kind) if kind.is_dir() => {
                 if path != store && !is_left_out(&entry.file_name()) {
                     folders.push(path);
                 }
             }
-            Ok(metadata) if metadata.is_file() && is_text(&path) => {
-                if metadata.len() > MAX_FILE_BYTES {
-                    self.skip(path, format!("larger than {MAX_FILE_BYTES} bytes"));
-                } else {
-                    self.files.insert(path);
-                }
-            }
+            Ok(kind) if kind.is_file() => self.add(path),
             Ok(_) => {}
         }
     }
 
-    fn skip(&mut self, path: PathBuf, reason: impl ToString) {
-        self.skipped.push((path, reason.to_string()));
+    fn add(&mut self, path: PathBuf) {
+        match path.into_os_string().into_string() {
+            Ok(path) => {
+                self.files.insert(path);
+            }
+            Err(path) => self.fail(path.into(), "its path is not UTF-8"),
+        }
     }
+
+    fn fail(&mut self, path: PathBuf, reason: impl ToString) {
+        self.failed.push((path, reason.to_string()));
+    }
+}
+
+/// Whether an ingest of the folders `roots` has to take `path` out of the index: it lies below one of them, and
+/// there is no such file any more.
+pub(crate) fn is_vanished(path: &Path, roots: &[PathBuf]) -> bool {
+    let is_gone = || match path.symlink_metadata() {
+        Ok(metadata) => !metadata.is_file(),
+        Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    };
+    roots.iter().any(|root| path.starts_with(root)) && is_gone()
+}
+
+/// The absolute path of a file that may be gone: links are followed as far as there are any.
+pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let full = std::path::absolute(path)?;
+    for ancestor in full.ancestors() {
+        if let Ok(found) = fs::canonicalize(ancestor) {
+            let below = full.strip_prefix(ancestor).unwrap_or(Path::new(""));
+            // Joining nothing would add a separator.
+            return Ok(if below.as_os_str().is_empty() { found } else { found.join(below) });
+        }
+    }
+    Ok(full)
 }
 
 fn list(folder: &Path) -> io::Result<Vec<DirEntry>> {
@@ -93,12 +114,6 @@ fn list(folder: &Path) -> io::Result<Vec<DirEntry>> {
 
 fn is_left_out(folder: &OsStr) -> bool {
     folder == "target" || folder.as_encoded_bytes().starts_with(b".")
-}
-
-fn is_text(path: &Path) -> bool {
-    path.extension()
-        .and_then(OsStr::to_str)
-        .is_some_and(|extension| EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Small trees on disk, and which of their files are indexed.
 
-use std::fs::{self, File};
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use super::{MAX_FILE_BYTES, Walk, walk};
+use super::{Walk, absolute, is_vanished, walk};
 
 /// Makes a folder of the named files, each with a few bytes in it.
 fn tree(files: &[&str]) -> tempfile::TempDir {
@@ -16,22 +17,26 @@ fn tree(files: &[&str]) -> tempfile::TempDir {
     root
 }
 
-fn walk_tree(root: &Path, folders: &[&str], store: &str) -> Walk {
-    let folders: Vec<_> = folders.iter().map(|folder| root.join(folder)).collect();
-    walk(&folders, &fs::canonicalize(root).unwrap().join(store)).unwrap()
+fn canonical(root: &tempfile::TempDir) -> PathBuf {
+    fs::canonicalize(root.path()).unwrap()
 }
 
-fn check(files: &[&str], folders: &[&str], expected: &[&str]) {
+fn walk_tree(root: &tempfile::TempDir, paths: &[&str]) -> Walk {
+    let paths: Vec<_> = paths.iter().map(|path| root.path().join(path)).collect();
+    walk(&paths, &canonical(root).join("store")).unwrap()
+}
+
+fn check(files: &[&str], paths: &[&str], expected: &[&str]) {
     let root = tree(files);
-    let found = walk_tree(root.path(), folders, "store").files;
-    let canonical = fs::canonicalize(root.path()).unwrap();
-    let found: Vec<_> = found.iter().map(|path| path.strip_prefix(&canonical).unwrap().to_str().unwrap()).collect();
+    let prefix = format!("{}/", canonical(&root).display());
+    let found = walk_tree(&root, paths).files;
+    let found: Vec<_> = found.iter().map(|path| path.strip_prefix(&prefix).unwrap()).collect();
     assert_eq!(found, expected);
 }
 
 #[test]
-fn text_files_are_found_at_every_depth_in_order() {
-    check(&["z.rs", "a/b/c.md", "a/UPPER.TXT", "image.png", "Makefile"], &["."], &["a/UPPER.TXT", "a/b/c.md", "z.rs"]);
+fn files_are_found_at_every_depth_in_order() {
+    check(&["z.rs", "a/b/c.md", "Makefile"], &["."], &["Makefile", "a/b/c.md", "z.rs"]);
 }
 
 #[test]
@@ -44,42 +49,55 @@ fn hidden_folders_target_and_the_store_are_left_out() {
 }
 
 #[test]
-fn a_hidden_folder_is_read_when_it_is_named() {
-    check(&[".notes/a.txt"], &[".notes"], &[".notes/a.txt"]);
+fn what_is_named_is_read_even_if_it_is_hidden() {
+    check(&[".notes/a.txt", ".notes/b.txt", "c/.d"], &[".notes", "c/.d"], &[".notes/a.txt", ".notes/b.txt", "c/.d"]);
 }
 
 #[test]
 fn a_file_below_two_folders_is_found_once() {
-    check(&["a/b.txt"], &[".", "a", "a/../a"], &["a/b.txt"]);
-}
-
-#[test]
-fn a_file_over_the_limit_is_skipped_with_the_reason() {
-    let root = tree(&["fits.txt", "large.txt"]);
-    for (name, length) in [("fits.txt", MAX_FILE_BYTES), ("large.txt", MAX_FILE_BYTES + 1)] {
-        let file = File::create(root.path().join(name)).unwrap();
-        file.set_len(length).unwrap();
-    }
-    let walk = walk_tree(root.path(), &["."], "store");
-    assert_eq!(walk.files.len(), 1);
-    assert_eq!(walk.skipped.len(), 1);
-    assert!(walk.skipped[0].0.ends_with("large.txt"));
-    assert_eq!(walk.skipped[0].1, "larger than 8388608 bytes");
+    check(&["a/b.txt"], &[".", "a", "a/../a", "a/b.txt"], &["a/b.txt"]);
 }
 
 #[cfg(unix)]
 #[test]
-fn symbolic_links_are_not_followed() {
-    let root = tree(&["a/b.txt"]);
-    std::os::unix::fs::symlink(root.path(), root.path().join("a/loop")).unwrap();
-    std::os::unix::fs::symlink("b.txt", root.path().join("a/c.txt")).unwrap();
-    assert_eq!(walk_tree(root.path(), &["."], "store").files.len(), 1);
+fn symbolic_links_in_folders_are_not_followed_but_those_that_are_named_are() {
+    let root = tree(&["a/b.txt", "elsewhere/c.txt"]);
+    std::os::unix::fs::symlink(root.path(), root.path().join("a/cycle")).unwrap();
+    std::os::unix::fs::symlink("b.txt", root.path().join("a/d.txt")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", root.path().join("e")).unwrap();
+    assert_eq!(walk_tree(&root, &["a"]).files.len(), 1);
+    assert_eq!(walk_tree(&root, &["e"]).files.len(), 1);
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error() {
+fn a_path_that_is_not_there_is_an_error() {
     let root = tree(&["a.txt"]);
-    let error = |folder: &str| walk(&[root.path().join(folder)], Path::new("/store")).unwrap_err();
-    assert!(error("missing").to_string().starts_with("cannot read "));
-    assert!(error("a.txt").to_string().ends_with("a.txt is not a folder"));
+    let (path, error) = walk(&[root.path().join("missing")], Path::new("/store")).unwrap_err();
+    assert!(path.ends_with("missing"));
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn only_what_is_gone_from_the_folders_named_is_vanished() {
+    let root = tree(&["a/there.txt"]);
+    let folder = canonical(&root);
+    let vanished = |path: &str, folders: &[&str]| {
+        let roots: Vec<_> = folders.iter().map(|below| folder.join(below)).collect();
+        is_vanished(&folder.join(path), &roots)
+    };
+    assert!(vanished("a/gone.txt", &["a"]));
+    assert!(vanished("a/there.txt/gone.txt", &["a"]));
+    assert!(!vanished("a/there.txt", &["a"]));
+    assert!(!vanished("b/gone.txt", &["a"]));
+    assert!(!vanished("a/gone.txt", &[]));
+}
+
+#[test]
+fn the_path_of_a_file_that_is_gone_is_that_of_before() {
+    let root = tree(&["a/b.txt"]);
+    let path = root.path().join("a/b.txt");
+    let before = fs::canonicalize(&path).unwrap();
+    assert_eq!(absolute(&path).unwrap(), before);
+    fs::remove_dir_all(root.path().join("a")).unwrap();
+    assert_eq!(absolute(&path).unwrap(), before);
 }

@@ -1,0 +1,179 @@
+//! The example's program as a child process, and what it leaves in its store.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use serde_json::Value;
+use workflow_runtime::{NoopTerminalHook, RunOutcome, open};
+
+use crate::support::{Runner, succeed};
+
+/// A command of the program on a store, not yet started.
+pub(super) fn command(store: &Path, args: &[&str]) -> Command {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let mut command = Command::new(PROGRAM.get_or_init(program));
+    command.args(["--json", "--verbose", "--store"]).arg(store).args(args);
+    command
+}
+
+/// Runs a command to its end.
+pub(super) fn run(store: &Path, args: &[&str]) -> Output {
+    command(store, args).output().unwrap()
+}
+
+/// Indexes a folder without disturbance.
+pub(super) fn ingest(store: &Path, folder: &Path) -> Vec<Value> {
+    finish(store, &["ingest", folder.to_str().unwrap()])
+}
+
+/// Runs a command that is to end well, and gives its lines.
+pub(super) fn finish(store: &Path, args: &[&str]) -> Vec<Value> {
+    let output = run(store, args);
+    assert!(output.status.success(), "{output:?}");
+    lines(&output)
+}
+
+/// The lines of a command that has ended.
+pub(super) fn lines(output: &Output) -> Vec<Value> {
+    output.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
+}
+
+/// The exit code and the only line of an error.
+pub(super) fn error(output: &Output) -> (i32, String) {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    (output.status.code().unwrap(), text.trim_end().to_owned())
+}
+
+/// Hits of a query: how often its words occur, by path.
+pub(super) fn hits(output: &Output) -> BTreeMap<String, u64> {
+    let hit = |line: &Value| Some((line["path"].as_str()?.to_owned(), line["occurrences"].as_u64()?));
+    lines(output).iter().filter_map(hit).collect()
+}
+
+/// A number of the totals.
+pub(super) fn total(lines: &[Value], name: &str) -> u64 {
+    lines.last().and_then(|line| line["totals"][name].as_u64()).unwrap_or_else(|| panic!("no `{name}` in {lines:?}"))
+}
+
+/// A command at work whose lines are read as they come.
+pub(super) struct Running {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    pub(super) fn start(store: &Path, args: &[&str]) -> Self {
+        let mut child = command(store, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line; none at the end.
+    pub(super) fn line(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let length = self.out.read_line(&mut line).unwrap();
+        (length > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// Reads on until `holds` does; gives whether it ever did.
+    pub(super) fn read_until(&mut self, mut holds: impl FnMut(&Value) -> bool) -> bool {
+        while let Some(line) = self.line() {
+            if holds(&line) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Ends it by SIGKILL.
+    pub(super) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Reads on to its end.
+    pub(super) fn finish(mut self) -> Output {
+        let mut stdout = Vec::new();
+        self.out.read_to_end(&mut stdout).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        Output { stdout, ..output }
+    }
+}
+
+/// Whether a line tells of a step of this stage.
+pub(super) fn is_step(line: &Value, stage: &str) -> bool {
+    line["event"] == "step" && line["stage"] == stage
+}
+
+/// What a store holds.
+#[derive(Debug, PartialEq)]
+pub(super) struct Contents {
+    /// Everything the application wrote.
+    pub(super) kv: BTreeMap<Bytes, Bytes>,
+    /// How every run ended.
+    pub(super) ends: Vec<RunOutcome>,
+}
+
+/// Reads a store after its last process has ended.
+pub(super) async fn contents(store: &Path) -> Contents {
+    let storage = open(&format!("file://{}", store.display())).await.unwrap();
+    let kv: BTreeMap<Bytes, Bytes> = storage.kv().scan(b"").try_collect().await.unwrap();
+    let runtime = storage.runtime(Runner::sync(succeed), NoopTerminalHook).build().unwrap();
+    let mut ends = Vec::new();
+    for (key, value) in &kv {
+        let Some(path_id) = key.strip_prefix(b"generation/") else { continue };
+        let latest: Value = serde_json::from_slice(value).unwrap();
+        for generation in 1..=latest["document"]["generation"].as_u64().unwrap() {
+            let id = format!("doc-{}-{generation}", std::str::from_utf8(path_id).unwrap());
+            ends.push(runtime.run_end(&id).await.unwrap().expect("no run is left"));
+        }
+    }
+    drop(runtime);
+    storage.close().await.unwrap();
+    Contents { kv, ends }
+}
+
+/// The program, built if it is missing or older than its sources: `cargo test` builds it along with this test, unless
+/// it is asked for this test alone.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).expect("tests are built in a folder of their profile");
+    let program = profile.join("examples").join(format!("document_pipeline{}", std::env::consts::EXE_SUFFIX));
+    if !is_fresh(&program) {
+        let name = match profile.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(name) => name,
+        };
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--locked", "-p", "workflow-runtime", "--example", "document_pipeline"])
+            .args(["--profile", name, "--target-dir"])
+            .arg(profile.parent().expect("a profile's folder is inside the target folder"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(status.success(), "the example does not build");
+    }
+    program
+}
+
+/// Whether `program` is as new as the sources that cargo has listed beside it.
+fn is_fresh(program: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
+    let Ok(listed) = fs::read_to_string(program.with_extension("d")) else { return false };
+    let built = changed(program).unwrap_or(SystemTime::UNIX_EPOCH);
+    // A blank inside of a path is escaped; such a path is not found, and cargo decides.
+    let mut sources = listed.split_whitespace().skip(1);
+    sources.all(|source| changed(Path::new(source)).is_ok_and(|changed| changed <= built))
+}
