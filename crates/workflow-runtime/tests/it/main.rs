@@ -14,6 +14,7 @@ mod pipeline;
 mod power_cut;
 mod reading;
 mod recovery;
+mod settings;
 mod shutdown;
 mod steps;
 mod submit;
