@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::future::Future;
 
-use workflow_core::Status;
-use workflow_effects::{EffectsHandle, EffectsSeal, StagedEffects};
+use workflow_core::{EndedRun, RunId, Status};
+use workflow_effects::{EffectsHandle, EffectsSeal, Spec, StagedEffects};
 
 use crate::{Result, StepError};
 
@@ -27,6 +27,18 @@ pub struct RunOutcome {
 }
 
 impl RunOutcome {
+    /// The end that a run's record and specification tell of, with the bytes of its result.
+    pub(crate) fn new(run_id: &RunId, ended: &EndedRun, spec: &Spec, result: Option<Vec<u8>>) -> Self {
+        Self {
+            run_id: run_id.to_string(),
+            status: ended.status.into(),
+            result,
+            error: ended.error.clone(),
+            headers: spec.headers.clone().into_iter().collect(),
+            final_step: ended.final_step,
+        }
+    }
+
     /// The end of a run that no runtime has executed, for unit tests of a hook. Change its public fields to taste.
     ///
     /// ```

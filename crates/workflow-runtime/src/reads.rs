@@ -54,14 +54,7 @@ impl RunReads {
             Some(value) => Some(self.objects.get(value).await?.to_vec()),
             None => None,
         };
-        Ok(RunOutcome {
-            run_id: run_id.to_string(),
-            status: ended.status.into(),
-            result,
-            error: ended.error.clone(),
-            headers: spec.headers.into_iter().collect(),
-            final_step: ended.final_step,
-        })
+        Ok(RunOutcome::new(run_id, ended, &spec, result))
     }
 
     /// How the run ended, if it has.

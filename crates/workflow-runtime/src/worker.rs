@@ -9,6 +9,7 @@ mod notification;
 mod slots;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -55,28 +56,33 @@ where
     let result = tokio::select! {
         biased;
         result = &mut sources => result,
-        () = shutdown => {
-            stop.draining.cancel();
-            let grace = engine.settings.shutdown_grace;
-            tokio::select! {
-                biased;
-                result = &mut sources => result,
-                () = engine.clock.sleep(grace) => {
-                    stop.aborting.cancel();
-                    tokio::select! {
-                        biased;
-                        result = &mut sources => result,
-                        () = engine.clock.sleep(HAND_BACK_TIME) => {
-                            warn!("the store does not answer: deliveries in hand are left to their leases");
-                            Ok(())
-                        }
-                    }
-                }
-            }
-        }
+        () = shutdown => drain(&engine, &stop, sources).await,
     };
     info!(queue = engine.settings.queue_name, "workflow runtime stopped");
     result
+}
+
+/// Lets `sources` come to their end: steps in hand get their grace, then they are handed back, for as long as that may
+/// take.
+async fn drain<R, H>(
+    engine: &Engine<R, H>,
+    stop: &Stop,
+    mut sources: Pin<&mut (impl Future<Output = Result<()>> + Send)>,
+) -> Result<()> {
+    stop.draining.cancel();
+    tokio::select! {
+        biased;
+        result = &mut sources => return result,
+        () = engine.clock.sleep(engine.settings.shutdown_grace) => stop.aborting.cancel(),
+    }
+    tokio::select! {
+        biased;
+        result = &mut sources => result,
+        () = engine.clock.sleep(HAND_BACK_TIME) => {
+            warn!("the store does not answer: deliveries in hand are left to their leases");
+            Ok(())
+        }
+    }
 }
 
 /// Marks the runtime as running, for as long as it lives.

@@ -257,14 +257,8 @@ where
     /// The notification of an end that the hook observes.
     fn notification(&self, transition: &Transition, attached: &Attached) -> Option<NotificationRow> {
         let Run::Ended(ended) = &transition.next else { return None };
-        let outcome = RunOutcome {
-            run_id: self.hand.run_id.to_string(),
-            status: ended.status.into(),
-            result: ended.result.as_ref().and(attached.result.as_ref()).map(|result| result.to_vec()),
-            error: ended.error.clone(),
-            headers: self.spec.headers.clone().into_iter().collect(),
-            final_step: ended.final_step,
-        };
+        let result = ended.result.as_ref().and(attached.result.as_ref()).map(|result| result.to_vec());
+        let outcome = RunOutcome::new(&self.hand.run_id, ended, &self.spec, result);
         self.hand.engine.observes(&outcome).then(|| NotificationRow {
             state: Notification::new(self.hand.engine.next_job()),
             status: ended.status,
