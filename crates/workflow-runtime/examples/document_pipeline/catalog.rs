@@ -1,6 +1,7 @@
 //! What the store knew of every path when this process opened it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::Context;
 use futures::TryStreamExt;
@@ -25,6 +26,8 @@ pub(crate) struct Known {
     pub(crate) generation: u64,
     /// Whether that run has not ended.
     pub(crate) is_running: bool,
+    /// Whether that run took it out of the index.
+    pub(crate) is_forgotten: bool,
     /// What queries see of it.
     pub(crate) visible: Option<Visible>,
 }
@@ -34,10 +37,8 @@ pub(crate) struct Known {
 pub(crate) struct Visible {
     pub(crate) size: u64,
     pub(crate) modified_ns: Option<u64>,
-    /// Empty for a file that is no text, which was not read to its end.
-    pub(crate) hash: String,
-    /// Why it is in the index only by name.
-    pub(crate) skipped: Option<String>,
+    /// None for a file that is no text, which was not read to its end.
+    pub(crate) hash: Option<String>,
 }
 
 impl Catalog {
@@ -47,9 +48,10 @@ impl Catalog {
         let mut paths: BTreeMap<String, Known> = BTreeMap::new();
         let mut rows = kv.scan(GENERATIONS.as_bytes());
         while let Some((_, row)) = rows.try_next().await? {
-            let Latest { document, ended } = read(&row)?;
+            let Latest { document, ended, forgotten: is_forgotten } = read(&row)?;
             let is_running = !ended && is_running(runtime, &document).await?;
-            paths.insert(document.path, Known { generation: document.generation, is_running, visible: None });
+            let Document { path, generation } = document;
+            paths.insert(path, Known { generation, is_running, is_forgotten, visible: None });
         }
         let mut rows = kv.scan(DOCUMENTS.as_bytes());
         while let Some((_, row)) = rows.try_next().await? {
@@ -70,11 +72,9 @@ impl From<Record> for Visible {
     fn from(record: Record) -> Self {
         match record.state {
             RecordState::Indexed { content: Content { size, modified_ns, hash, .. }, .. } => {
-                Self { size, modified_ns, hash, skipped: None }
+                Self { size, modified_ns, hash: Some(hash) }
             }
-            RecordState::Skipped { reason, size, modified_ns } => {
-                Self { size, modified_ns, hash: String::new(), skipped: Some(reason) }
-            }
+            RecordState::Skipped { size, modified_ns, .. } => Self { size, modified_ns, hash: None },
         }
     }
 }
@@ -88,6 +88,18 @@ async fn is_running(runtime: &Runtime, document: &Document) -> anyhow::Result<bo
 pub(crate) async fn record(kv: &KvReadHandle, path: &str) -> anyhow::Result<Option<Record>> {
     let row = kv.get(document_key(path).as_bytes()).await?;
     row.map(|row| read(&row)).transpose()
+}
+
+/// Whether there is anything to forget at `path` or below it.
+pub(crate) async fn holds(kv: &KvReadHandle, path: &Path) -> anyhow::Result<bool> {
+    let mut rows = kv.scan(GENERATIONS.as_bytes());
+    while let Some((_, row)) = rows.try_next().await? {
+        let Latest { document, forgotten, .. } = read(&row)?;
+        if !forgotten && Path::new(&document.path).starts_with(path) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Reads a row that this program wrote.

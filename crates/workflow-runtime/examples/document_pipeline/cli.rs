@@ -19,10 +19,21 @@ usage:
   document_pipeline forget FILE|DIR...     take documents out of the index
 
 ingest leaves out hidden directories, `target` and the store, and follows no
-links inside of directories. Files that did not change are skipped; those that
-are gone from a DIR are forgotten. It may be killed at any moment: the same
-command goes on where it was. Ctrl-C finishes the steps in hand first; a second
-one stops at once. query and show work at any time, also during an ingest.
+links inside of directories. A file that did not change is left as it is; one
+that is no text, because it holds a zero byte, is skipped and not found by
+query; one that is gone from a DIR is forgotten. ingest may be killed at any
+moment: the same command goes on where it was, and so does any other ingest.
+Ctrl-C first lets the steps in hand finish, for a few seconds; a second one
+stops at once. query and show work at any time, also during an ingest: in the
+processor time that it leaves.
+
+A word is a run of letters, digits and their accents, in any script and any
+case, of 2 to 64 bytes. The most frequent English words are left out.
+
+Documents are known by their absolute paths. Those of a folder that was moved
+stay in the index under their old ones: forget the old folder, which need not be
+there any more. The space that forgotten documents take on disk is not free at
+once: later commands free it bit by bit. Runs that have ended stay in the store.
 
 options:
   --store DIR        where runs and index live (default: .data/document-pipeline)

@@ -3,7 +3,7 @@
 //! No function here holds more than a part of a file. All of them block; the steps call them on
 //! threads that may.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::document::{content_hash, hex};
 use crate::encoding::Encoding;
+use crate::file;
 
 /// The most bytes that are analysed at a time.
 pub(crate) const MAX_PART_BYTES: usize = 256 * 1024;
@@ -58,8 +59,7 @@ pub(crate) enum Survey {
 
 /// Reads the file at `path` once, in pieces.
 pub(crate) fn survey(path: &Path) -> io::Result<Survey> {
-    let mut file = File::open(path)?;
-    let before = file.metadata()?;
+    let (mut file, before) = file::open(path)?;
     let modified_ns = settled_date(&before);
     let mut whole = Sha256::new();
     let mut cutter = Cutter::default();
@@ -88,7 +88,7 @@ pub(crate) fn survey(path: &Path) -> io::Result<Survey> {
 
 /// The bytes of a part; none if they are not what they were.
 pub(crate) fn read_part(path: &Path, part: &Part) -> io::Result<Option<Vec<u8>>> {
-    let mut file = File::open(path)?;
+    let (mut file, _) = file::open(path)?;
     file.seek(SeekFrom::Start(part.offset))?;
     let mut bytes = vec![0; part.length];
     match file.read_exact(&mut bytes) {
@@ -98,8 +98,9 @@ pub(crate) fn read_part(path: &Path, part: &Part) -> io::Result<Option<Vec<u8>>>
     }
 }
 
-/// Whether the file at `path` still holds what was found in it, by size and date alone if they are the same.
-pub(crate) fn is_unchanged(path: &Path, size: u64, modified_ns: Option<u64>, hash: &str) -> io::Result<bool> {
+/// Whether the file at `path` still holds what was found in it, by size and date alone if they are the same. One that
+/// was no text has no `hash`.
+pub(crate) fn is_unchanged(path: &Path, size: u64, modified_ns: Option<u64>, hash: Option<&str>) -> io::Result<bool> {
     let metadata = path.metadata()?;
     if metadata.len() != size {
         return Ok(false);
@@ -107,11 +108,15 @@ pub(crate) fn is_unchanged(path: &Path, size: u64, modified_ns: Option<u64>, has
     if modified_ns.is_some_and(|modified| modified == date(&metadata)) {
         return Ok(true);
     }
-    Ok(!hash.is_empty() && file_hash(path)? == hash)
+    match hash {
+        Some(hash) => Ok(file_hash(path)? == hash),
+        // It counts as the same for as long as it is no text.
+        None => Ok(matches!(survey(path)?, Survey::Binary { .. })),
+    }
 }
 
 fn file_hash(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let (mut file, _) = file::open(path)?;
     let mut whole = Sha256::new();
     let mut buffer = vec![0; READ_BYTES];
     loop {

@@ -36,7 +36,10 @@ impl Failure {
     }
 
     pub(crate) fn disk_full(store: &Path) -> Self {
-        Self::store(store, "cannot grow: the disk is full; make room, and the same command goes on from here")
+        Self::store(
+            store,
+            "cannot grow: the disk, or your share of it, is full; make room, and the same command goes on from here",
+        )
     }
 
     /// What `error` means to someone who works with the store at `path`.
@@ -111,10 +114,16 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
+/// Whether a write was refused for want of room: on the disk, or below a limit of the user or the process.
+pub(crate) fn is_no_room(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
 fn is_disk_full(error: &anyhow::Error) -> bool {
-    let by_kind = matches!(io_kind(error), Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded));
     // The storage engine hands on some errors as text only.
-    by_kind || error.chain().any(|cause| cause.to_string().contains("No space left on device"))
+    let texts = ["No space left on device", "Disk quota exceeded", "File too large"];
+    let says = |cause: &(dyn StdError + 'static)| texts.iter().any(|text| cause.to_string().contains(text));
+    io_kind(error).is_some_and(is_no_room) || error.chain().any(says)
 }
 
 fn io_kind(error: &anyhow::Error) -> Option<ErrorKind> {
@@ -123,7 +132,7 @@ fn io_kind(error: &anyhow::Error) -> Option<ErrorKind> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::io::{self, ErrorKind};
     use std::path::Path;
 
     use workflow_runtime::Error;
@@ -142,10 +151,12 @@ mod tests {
             Error::Held { path: "/store".into(), holder: "process 7".into() },
             "/store is in use by process 7; wait for its end, or name another with --store",
         );
-        check(
-            Error::Queue(Box::new(io::Error::from_raw_os_error(28))),
-            "/store cannot grow: the disk is full; make room, and the same command goes on from here",
-        );
+        let full = "/store cannot grow: the disk, or your share of it, is full; make room, and the same command goes \
+                    on from here";
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge] {
+            check(Error::Queue(Box::new(io::Error::from(kind))), full);
+        }
+        check(Error::Queue("write: No space left on device (os error 28)".into()), full);
         check(
             read::<u64>(b"text").unwrap_err(),
             "/store was written by another program or version; name another with --store, or delete it",

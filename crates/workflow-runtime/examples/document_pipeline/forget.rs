@@ -23,7 +23,8 @@ fn plan(paths: &[PathBuf], catalog: &Catalog) -> Result<Vec<Job>, Failure> {
     for path in paths {
         let line = || format!("{} is not in the index; query and show tell what is", path.display());
         let folder = absolute(path).map_err(|_| Failure::new(FAILED, line()))?;
-        let known = catalog.paths.iter().filter(|(_, known)| known.visible.is_some() || known.is_running);
+        // A document that never became visible counts too: `show` tells how its run failed.
+        let known = catalog.paths.iter().filter(|(_, known)| !known.is_forgotten);
         let below = known.filter(|(path, _)| Path::new(path).starts_with(&folder));
         let found: Vec<_> = below.map(|(path, _)| Job::Forget(path.clone())).collect();
         if found.is_empty() {
@@ -35,4 +36,45 @@ fn plan(paths: &[PathBuf], catalog: &Catalog) -> Result<Vec<Job>, Failure> {
     jobs.sort();
     jobs.dedup();
     Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Catalog, Job, plan};
+    use crate::catalog::{Known, Visible};
+
+    fn catalog() -> Catalog {
+        let visible = Known { visible: Some(Visible { size: 1, modified_ns: None, hash: None }), ..Known::default() };
+        let forgotten = Known { is_forgotten: true, ..Known::default() };
+        let paths = [
+            ("/gone/a/visible", visible),
+            ("/gone/a/failed", Known::default()),
+            ("/gone/a/left", Known { is_running: true, ..Known::default() }),
+            ("/gone/a/forgotten", forgotten),
+            ("/gone/ab", Known::default()),
+        ];
+        Catalog { paths: paths.map(|(path, known)| (path.to_owned(), known)).into() }
+    }
+
+    fn check(paths: &[&str], expected: &[&str]) {
+        let paths: Vec<_> = paths.iter().map(Into::into).collect();
+        let expected: Vec<_> = expected.iter().map(|&path| Job::Forget(path.to_owned())).collect();
+        assert_eq!(plan(&paths, &catalog()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_folder_stands_for_all_that_was_in_it_even_if_it_is_gone() {
+        let all = ["/gone/a/failed", "/gone/a/left", "/gone/a/visible"];
+        check(&["/gone/a"], &all);
+        check(&["/gone/a/left", "/gone/a", "/gone/a/failed"], &all);
+        check(&["/gone/a/failed"], &["/gone/a/failed"]);
+    }
+
+    #[test]
+    fn what_is_forgotten_or_was_never_known_is_not_in_the_index() {
+        for path in ["/gone/a/forgotten", "/gone/a/b", "/other"] {
+            let failure = plan(&[path.into()], &catalog()).unwrap_err();
+            assert!(failure.to_string().contains("is not in the index"), "{failure}");
+        }
+    }
 }

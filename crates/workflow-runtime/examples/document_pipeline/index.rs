@@ -62,6 +62,9 @@ pub(crate) struct Latest {
     pub(crate) document: Document,
     /// Not set by a run that ended before its last step, for want of further attempts.
     pub(crate) ended: bool,
+    /// Whether it took the path out of the index. Only the row is left then: the next generation counts on from it.
+    #[serde(default)]
+    pub(crate) forgotten: bool,
 }
 
 /// The entries of a part, by bucket: every word, its count behind it if it occurs more than once.

@@ -18,6 +18,7 @@ use self::clean_up::clean_up;
 use crate::content::{self, Content, Part, Survey};
 use crate::document::Document;
 use crate::encoding::Encoding;
+use crate::file::is_not_regular;
 use crate::findings::Findings;
 use crate::index::{self, MAX_LINKS, Record, RecordState};
 use crate::report::Report;
@@ -219,7 +220,7 @@ fn reason(error: &io::Error) -> Result<String, StepError> {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(GONE.to_owned()),
         ErrorKind::PermissionDenied => Ok("you may not read the file".to_owned()),
-        ErrorKind::IsADirectory => Ok(CHANGED.to_owned()),
+        _ if is_not_regular(error) => Ok(error.to_string()),
         _ => Err(StepError::transient(format!("cannot read the file: {error}"))),
     }
 }

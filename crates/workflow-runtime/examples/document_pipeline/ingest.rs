@@ -1,28 +1,48 @@
 //! `ingest`: bring the index up to date with files and folders.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::catalog::Catalog;
+use crate::catalog::{self, Catalog};
 use crate::cli::Options;
 use crate::failure::{Failure, USAGE, reason};
 use crate::report::Report;
-use crate::walk::{Walk, is_vanished, walk};
+use crate::walk::{Walk, absolute, is_vanished, walk};
 use crate::work::Job;
 use crate::{session, store};
 
 pub(crate) async fn ingest(options: &Options, paths: &[PathBuf]) -> anyhow::Result<()> {
     let report = Arc::new(Report::new(options.style));
     // What is wrong with the paths is said before a store is made.
-    let walk = walk(paths, &crate::walk::absolute(&options.store)?).map_err(|(path, error)| {
-        let line = format!("cannot read {}: {}; check the path", path.display(), reason(&error));
-        Failure::new(USAGE, line)
-    })?;
+    let walk = match walk(paths, &absolute(&options.store)?) {
+        Ok(walk) => walk,
+        Err((path, error)) => return Err(refusal(&options.store, &path, &error).await.into()),
+    };
     let store = store::create(&options.store)?;
     for (path, reason) in &walk.failed {
         report.failed(&path.to_string_lossy(), reason);
     }
     session::run(options, &store, &report, |catalog| Ok(plan(&walk, catalog))).await
+}
+
+/// What is wrong with a path that was named, and what to do about it.
+async fn refusal(store: &Path, path: &Path, error: &io::Error) -> Failure {
+    let path_shown = path.display();
+    // A store that cannot tell is not what was asked about.
+    let is_gone = error.kind() == ErrorKind::NotFound && is_known(store, path).await.unwrap_or(false);
+    let advice = match is_gone {
+        true => format!("`forget {path_shown}` takes what was there out of the index"),
+        false => "check the path".to_owned(),
+    };
+    Failure::new(USAGE, format!("cannot read {path_shown}: {}; {advice}", reason(error)))
+}
+
+async fn is_known(store: &Path, path: &Path) -> anyhow::Result<bool> {
+    let reader = store::open_beside(&store::find(store)?).await?;
+    let known = catalog::holds(&reader.kv(), &absolute(path)?).await;
+    reader.close().await?;
+    known
 }
 
 /// Every file that was found; every document that is gone; and every run that was left unfinished, wherever its file
@@ -33,7 +53,7 @@ fn plan(walk: &Walk, catalog: &Catalog) -> Vec<Job> {
         if walk.files.contains(path) {
             continue;
         }
-        if known.visible.is_some() && is_vanished(Path::new(path), &walk.roots) {
+        if !known.is_forgotten && is_vanished(Path::new(path), &walk.roots) {
             jobs.push(Job::Forget(path.clone()));
         } else if known.is_running {
             jobs.push(Job::Finish(path.clone()));
@@ -47,9 +67,8 @@ mod tests {
     use super::{Catalog, Job, Walk, plan};
     use crate::catalog::{Known, Visible};
 
-    fn known(is_running: bool, is_visible: bool) -> Known {
-        let visible = Visible { size: 1, modified_ns: None, hash: String::new(), skipped: None };
-        Known { generation: 1, is_running, visible: is_visible.then_some(visible) }
+    fn visible() -> Known {
+        Known { visible: Some(Visible { size: 1, modified_ns: None, hash: None }), ..Known::default() }
     }
 
     #[test]
@@ -61,11 +80,12 @@ mod tests {
         };
         let catalog = Catalog {
             paths: [
-                ("/no/such/folder/gone", known(false, true)),
-                ("/no/such/folder/never-seen", known(false, false)),
-                ("/no/such/folder/there", known(true, true)),
-                ("/other/left", known(true, false)),
-                ("/other/done", known(false, true)),
+                ("/no/such/folder/forgotten", Known { is_forgotten: true, ..Known::default() }),
+                ("/no/such/folder/gone", visible()),
+                ("/no/such/folder/gone-unread", Known::default()),
+                ("/no/such/folder/there", Known { is_running: true, ..visible() }),
+                ("/other/left", Known { is_running: true, ..Known::default() }),
+                ("/other/done", visible()),
             ]
             .map(|(path, known)| (path.to_owned(), known))
             .into(),
@@ -73,6 +93,7 @@ mod tests {
         let expected = [
             Job::Index("/no/such/folder/there".into()),
             Job::Forget("/no/such/folder/gone".into()),
+            Job::Forget("/no/such/folder/gone-unread".into()),
             Job::Finish("/other/left".into()),
         ];
         assert_eq!(plan(&walk, &catalog), expected);

@@ -1,5 +1,10 @@
 //! The words of a text that are worth looking for. Documents and queries are read alike.
 
+use std::borrow::Cow;
+
+use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
 /// A word holds this many bytes: a single letter says little, and a longer one is data.
 const WORD_BYTES: std::ops::RangeInclusive<usize> = 2..=64;
 
@@ -15,14 +20,27 @@ const STOP_WORDS: &[&str] = &[
     "where", "which", "while", "who", "whom", "why", "will", "with", "would", "you", "your",
 ];
 
-/// The words of `text` in lower case, in order and as often as they stand there. A word is a run of
-/// letters and digits of any script.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric())
+/// The words of `text` in lower case, in order and as often as they stand there. A word is a run of letters and digits
+/// of any script, with the marks above and below them; it is the same word however a letter and its mark are written.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let composed = composed(text);
+    composed
+        .split(|c: char| !c.is_alphanumeric() && !is_combining_mark(c))
+        // A mark belongs to the character before it, and that one is part of no word.
+        .map(|word| word.trim_start_matches(|c: char| !c.is_alphanumeric()))
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .filter(|word| WORD_BYTES.contains(&word.len()))
         .filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err())
+        .collect()
+}
+
+/// `text` in normalization form C, in which most letters and their marks are one character.
+fn composed(text: &str) -> Cow<'_, str> {
+    match text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        true => text.into(),
+        false => text.nfc().collect::<String>().into(),
+    }
 }
 
 #[cfg(test)]
@@ -30,13 +48,20 @@ mod tests {
     use super::{STOP_WORDS, words};
 
     fn check(text: &str, expected: &[&str]) {
-        assert_eq!(words(text).collect::<Vec<_>>(), expected, "{text}");
+        assert_eq!(words(text), expected, "{text}");
     }
 
     #[test]
     fn a_word_is_a_run_of_letters_and_digits_in_lower_case() {
         check("run_memo.put(KEY2)?", &["run", "memo", "put", "key2"]);
         check("Größe, ЖИЗНЬ 東京", &["größe", "жизнь", "東京"]);
+    }
+
+    #[test]
+    fn a_letter_and_its_mark_are_one_however_they_are_written() {
+        check("Cafe\u{301} cafés", &["caf\u{e9}", "caf\u{e9}s"]);
+        check("q\u{303}uux \u{301}x-ray", &["q\u{303}uux", "ray"]);
+        check("हिन्दी", &["हिन्दी"]);
     }
 
     #[test]

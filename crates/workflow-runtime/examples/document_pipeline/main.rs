@@ -21,18 +21,21 @@
 //! | `work` | submitting runs and waiting for their ends |
 //! | `session` | opening the store, running, Ctrl-C, closing |
 //! | `ingest`, `forget` | what is to be done, from files and from what the store knows (`catalog`) |
-//! | `query`, `rank`, `show` | reading the index and the runs beside a writer |
+//! | `query`, `rank`, `show`, `courtesy` | reading the index and the runs beside a writer |
 //! | `index`, `document` | keys, values and ids |
-//! | `content`, `encoding`, `findings`, `keywords`, `links` | files, and the text in them |
-//! | `walk`, `store`, `cli`, `report`, `bar`, `failure` | folders, arguments, lines to print, exit codes |
+//! | `file`, `content`, `encoding`, `findings`, `keywords`, `links` | files, and the text in them |
+//! | `cli`, `walk`, `store` | arguments, folders, the folder of the store |
+//! | `report`, `totals`, `bar`, `print`, `failure` | what is told: progress, numbers, lines, exit codes |
 
 mod bar;
 mod catalog;
 mod cli;
 mod content;
+mod courtesy;
 mod document;
 mod encoding;
 mod failure;
+mod file;
 mod findings;
 mod forget;
 mod index;
@@ -40,6 +43,7 @@ mod indexer;
 mod ingest;
 mod keywords;
 mod links;
+mod print;
 mod query;
 mod rank;
 mod report;
@@ -47,35 +51,44 @@ mod session;
 mod show;
 mod state;
 mod store;
+mod totals;
 mod walk;
 mod work;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 
 use cli::{Command, Options};
 use failure::Failure;
 
+/// How long a thread that is blocked, in a read of a disk that does not answer, keeps the process from its end.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
 fn main() -> ExitCode {
     let command = match cli::parse(std::env::args_os().skip(1)) {
         Ok(command) => command,
         Err(error) => {
-            eprintln!("error: {error} (see --help)");
+            eprintln!("error: {} (see --help)", print::plain(&error.to_string()));
             return ExitCode::from(failure::USAGE);
         }
     };
-    // One thread is enough to read, and leaves the others to the process that writes.
-    let mut threads = match command {
-        Command::Query(..) | Command::Show(..) => Builder::new_current_thread(),
-        _ => Builder::new_multi_thread(),
+    let started = match &command {
+        Command::Query(options, _) | Command::Show(options, _) => courtesy::reading(&options.store),
+        _ => Builder::new_multi_thread().enable_all().build(),
     };
-    let started = threads.enable_all().build();
     let started = started.map_err(|error| Failure::new(failure::STORE, format!("cannot start: {error}")));
-    match started.and_then(|runtime| runtime.block_on(run(command))) {
+    let ended = started.and_then(|runtime| {
+        let ended = runtime.block_on(run(command));
+        // Dropping it would wait for such threads for ever.
+        runtime.shutdown_timeout(LAST_WAIT);
+        ended
+    });
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            eprintln!("error: {}", print::plain(&failure.to_string()));
             ExitCode::from(failure.code)
         }
     }
@@ -84,8 +97,8 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     let told = |options: Options| move |error| Failure::of(error, &options.store);
     match command {
-        Command::Help => report::say(cli::HELP),
-        Command::Version => report::say(concat!("document_pipeline ", env!("CARGO_PKG_VERSION"))),
+        Command::Help => print::say(cli::HELP),
+        Command::Version => print::say(concat!("document_pipeline ", env!("CARGO_PKG_VERSION"))),
         Command::Ingest(options, paths) => ingest::ingest(&options, &paths).await.map_err(told(options))?,
         Command::Query(options, words) => query::query(&options, &words).await.map_err(told(options))?,
         Command::Show(options, file) => show::show(&options, &file).await.map_err(told(options))?,

@@ -11,8 +11,8 @@ use crate::cli::Options;
 use crate::document::Document;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::index::{VISIBLE, bucket, bucket_prefix, count_in, read_entry_key};
+use crate::print::{current_directory, say, shown};
 use crate::rank::{Postings, Ranked, rank};
-use crate::report::{current_directory, say, shown};
 use crate::{keywords, store};
 
 /// Documents in an answer for people.
@@ -22,7 +22,7 @@ const LOOKS: usize = 20;
 
 pub(crate) async fn query(options: &Options, words: &[String]) -> anyhow::Result<()> {
     let asked = words.join(" ");
-    let words: BTreeSet<String> = keywords::words(&asked).collect();
+    let words: BTreeSet<String> = keywords::words(&asked).into_iter().collect();
     if words.is_empty() {
         return Err(Failure::new(USAGE, format!("`{asked}` holds no word that is indexed; try a longer one")).into());
     }

@@ -13,7 +13,7 @@ use crate::catalog::{self, read};
 use crate::cli::Options;
 use crate::failure::{FAILED, Failure};
 use crate::index::{Latest, Record, RecordState, generation_key};
-use crate::report::say;
+use crate::print::{plain, say};
 use crate::state::{State, decode};
 use crate::store;
 use crate::walk::absolute;
@@ -68,7 +68,11 @@ struct StepLine {
 async fn look_up(reader: &StoreReader, path: &str) -> anyhow::Result<Option<Shown>> {
     let kv = reader.kv();
     let Some(row) = kv.get(generation_key(path).as_bytes()).await? else { return Ok(None) };
-    let run_id = read::<Latest>(&row)?.document.run_id();
+    let Latest { document, forgotten, .. } = read(&row)?;
+    if forgotten {
+        return Ok(None);
+    }
+    let run_id = document.run_id();
     let runs = reader.runs(QUEUE_NAME)?;
     let Some(status) = runs.status(&run_id).await? else { return Ok(None) };
     let reason = runs.run_end(&run_id).await?.and_then(|end| end.error);
@@ -114,7 +118,7 @@ impl StepLine {
 
 impl Shown {
     fn print(&self) {
-        say(&self.path);
+        say(&plain(&self.path));
         match &self.document {
             None => say("  document   not visible"),
             Some(Record { generation, state, .. }) => {
@@ -122,12 +126,12 @@ impl Shown {
                 if let RecordState::Indexed { content, links_listed, .. } = state {
                     say(&format!("  sha-256    {}", content.hash));
                     for link in links_listed {
-                        say(&format!("  link       {link}"));
+                        say(&format!("  link       {}", plain(link)));
                     }
                 }
             }
         }
-        say(&format!("  run        {}: {}", self.run_id, self.run));
+        say(&format!("  run        {}: {}", self.run_id, plain(&self.run)));
         say("  timeline   step  attempt  stage     came to    started after      took");
         let submitted_ms = since_1970(self.submitted_at).as_millis() as u64;
         for line in &self.steps {

@@ -1,13 +1,12 @@
 //! The folder that holds runs and index: opening it to write or to read.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use workflow_runtime::{Storage, StoreReader, open, open_reader};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, is_no_room};
 
 /// What a store keeps its queue in.
 const QUEUE_FOLDER: &str = "queue";
@@ -76,7 +75,7 @@ fn is_full(probe: &Path) -> bool {
     let written = fs::write(probe, vec![1; PROBE_BYTES]);
     // It holds nothing; one that stays is written over the next time.
     let _ = fs::remove_file(probe);
-    written.is_err_and(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    written.is_err_and(|error| is_no_room(error.kind()))
 }
 
 /// Whether there is something in the folder, and it is no store: the lock of one that was never opened is nothing.

@@ -6,6 +6,8 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::file::not_regular;
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
@@ -24,14 +26,16 @@ pub(crate) struct Walk {
 ///
 /// # Errors
 ///
-/// One of `paths` itself cannot be read; it is given with the error.
+/// One of `paths` itself cannot be read, or is neither file nor folder; it is given with the error.
 pub(crate) fn walk(paths: &[PathBuf], store: &Path) -> Result<Walk, (PathBuf, io::Error)> {
     let mut walk = Walk::default();
     for path in paths {
-        let found = fs::canonicalize(path).and_then(|found| Ok((found.metadata()?.is_dir(), found)));
-        let (is_folder, found) = found.map_err(|error| (path.clone(), error))?;
-        if !is_folder {
+        let found = path.metadata().and_then(|metadata| Ok((metadata.file_type(), fs::canonicalize(path)?)));
+        let (kind, found) = found.map_err(|error| (path.clone(), error))?;
+        if kind.is_file() {
             walk.add(found);
+        } else if !kind.is_dir() {
+            return Err((path.clone(), not_regular()));
         } else if !found.starts_with(store) {
             walk.enter(&found, store);
             walk.roots.push(found);

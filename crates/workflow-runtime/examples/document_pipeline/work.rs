@@ -14,8 +14,9 @@ use crate::content;
 use crate::document::Document;
 use crate::index::{self, Latest};
 use crate::indexer::Indexer;
-use crate::report::{Change, Report};
+use crate::report::Report;
 use crate::state::{Ending, State};
+use crate::totals::Change;
 
 pub(crate) type Runtime = WorkflowRuntime<Indexer, NoopTerminalHook>;
 
@@ -26,7 +27,7 @@ pub(crate) enum Job {
     Index(String),
     /// The index is to hold nothing of it.
     Forget(String),
-    /// The run that an earlier process left is to end.
+    /// The run that an earlier command left is to end; this one did not ask for it.
     Finish(String),
 }
 
@@ -34,10 +35,7 @@ pub(crate) enum Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Worked {
     Done,
-    /// So many jobs are left.
-    Interrupted {
-        left: usize,
-    },
+    Interrupted,
 }
 
 /// Runs steps until all `jobs` are done or `stop` fires, which lets the steps in hand come to their end.
@@ -48,7 +46,6 @@ pub(crate) async fn work_off(
     report: &Arc<Report>,
     stop: &CancellationToken,
 ) -> anyhow::Result<Worked> {
-    let mut left = jobs.len();
     let drain = CancellationToken::new();
     let runner = runtime.spawn(drain.clone().cancelled_owned());
     let mut stopped = pin!(runner.wait());
@@ -63,14 +60,11 @@ pub(crate) async fn work_off(
                 end?;
                 return Err(anyhow!("the runtime stopped while runs were unfinished"));
             }
-            () = stop.cancelled() => break Ok(Worked::Interrupted { left }),
+            () = stop.cancelled() => break Ok(Worked::Interrupted),
             result = results.next() => match result {
                 None => break Ok(Worked::Done),
                 Some(Err(error)) => break Err(error),
-                Some(Ok(change)) => {
-                    left -= 1;
-                    report.job_done(change);
-                }
+                Some(Ok(change)) => report.job_done(&change),
             },
         }
     };
@@ -92,12 +86,11 @@ async fn do_job(runtime: &Runtime, catalog: &Catalog, job: Job) -> anyhow::Resul
     let ending = match &job {
         Job::Finish(_) => resumed,
         Job::Index(_) => bring_up_to_date(runtime, path, known, resumed).await?,
-        Job::Forget(_) => match known.visible {
-            Some(_) => Some(run(runtime, path, known.generation, State::forget).await?),
-            None => Some(Ending::Forgotten),
-        },
+        Job::Forget(_) if resumed == Some(Ending::Forgotten) => resumed,
+        Job::Forget(_) => Some(run(runtime, path, known.generation, State::forget).await?),
     };
-    Ok(Change { path: path.clone(), resumed: was_resumed, ending })
+    let is_earlier = matches!(job, Job::Finish(_));
+    Ok(Change { path: path.clone(), is_earlier, resumed: was_resumed, ending })
 }
 
 /// Indexes the file unless the index holds the same already: none, or what the run that was waited for has done.
@@ -109,10 +102,11 @@ async fn bring_up_to_date(
 ) -> anyhow::Result<Option<Ending>> {
     if let Some(visible) = known.visible {
         let file = path.to_owned();
-        let Visible { size, modified_ns, hash, skipped, .. } = visible;
-        let look = move || content::is_unchanged(Path::new(&file), size, modified_ns, &hash);
+        let Visible { size, modified_ns, hash } = visible;
+        let look = move || content::is_unchanged(Path::new(&file), size, modified_ns, hash.as_deref());
         match tokio::task::spawn_blocking(look).await? {
-            Ok(true) => return Ok(resumed.or_else(|| skipped.map(|reason| Ending::Skipped { reason }))),
+            // The index is right already, even where that run has failed.
+            Ok(true) => return Ok(resumed.filter(|ending| !matches!(ending, Ending::Failed { .. }))),
             Ok(false) => {}
             Err(error) => return Ok(Some(Ending::Failed { reason: format!("cannot read the file: {error}") })),
         }
@@ -124,7 +118,7 @@ async fn bring_up_to_date(
 async fn run(runtime: &Runtime, path: &str, generation: u64, state: fn(Document) -> State) -> anyhow::Result<Ending> {
     let document = Document { path: path.to_owned(), generation: generation + 1 };
     let run_id = document.run_id();
-    let latest = serde_json::to_vec(&Latest { document: document.clone(), ended: false })?;
+    let latest = serde_json::to_vec(&Latest { document: document.clone(), ended: false, forgotten: false })?;
     runtime
         .submit(RunSpec {
             run_id: Some(run_id.clone()),

@@ -3,7 +3,14 @@
 
 mod changes;
 mod corpus;
+#[cfg(unix)]
+mod full_disk;
+#[cfg(unix)]
+mod interrupts;
 mod kills;
 mod large;
+mod leftovers;
+#[cfg(unix)]
+mod odd_files;
 mod program;
 mod readers;

@@ -89,7 +89,7 @@ fn a_file_is_unchanged_by_date_or_by_hash() {
     let on_disk = file(b"text");
     let Survey::Text(Content { size, modified_ns, hash, .. }, _) = survey(&on_disk.path).unwrap() else { panic!() };
     let check = |expected: bool| {
-        assert_eq!(is_unchanged(&on_disk.path, size, modified_ns, &hash).unwrap(), expected);
+        assert_eq!(is_unchanged(&on_disk.path, size, modified_ns, Some(&hash)).unwrap(), expected);
     };
     check(true);
     fs::write(&on_disk.path, "text").unwrap();
@@ -107,5 +107,19 @@ fn a_file_just_written_has_no_date_to_rely_on() {
     fs::write(&path, "text").unwrap();
     let Survey::Text(content, _) = survey(&path).unwrap() else { panic!() };
     assert_eq!(content.modified_ns, None);
-    assert!(is_unchanged(&path, content.size, content.modified_ns, &content.hash).unwrap());
+    assert!(is_unchanged(&path, content.size, content.modified_ns, Some(&content.hash)).unwrap());
+}
+
+#[test]
+fn a_file_that_is_no_text_is_unchanged_until_it_is_text() {
+    let on_disk = file(b"data\0");
+    let check = |modified_ns, expected: bool| {
+        assert_eq!(is_unchanged(&on_disk.path, 5, modified_ns, None).unwrap(), expected);
+    };
+    let Survey::Binary { size: 5, modified_ns } = survey(&on_disk.path).unwrap() else { panic!() };
+    assert!(modified_ns.is_some());
+    check(modified_ns, true);
+    check(None, true);
+    fs::write(&on_disk.path, "text.").unwrap();
+    check(modified_ns, false);
 }

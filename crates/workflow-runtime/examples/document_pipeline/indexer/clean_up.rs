@@ -43,7 +43,8 @@ pub(super) async fn clean_up(step: &Step, document: Document, ending: Ending) ->
     }
     // All of this commits with the end of the run.
     let key = index::generation_key(&document.path);
-    step.effects.put(key, encode(&Latest { document, ended: true })?)?;
+    let forgotten = matches!(ending, Ending::Forgotten);
+    step.effects.put(key, encode(&Latest { document, ended: true, forgotten })?)?;
     ending.outcome()
 }
 

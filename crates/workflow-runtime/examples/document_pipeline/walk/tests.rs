@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Walk, absolute, is_vanished, walk};
+use crate::file::is_not_regular;
 
 /// Makes a folder of the named files, each with a few bytes in it.
 fn tree(files: &[&str]) -> tempfile::TempDir {
@@ -67,6 +68,17 @@ fn symbolic_links_in_folders_are_not_followed_but_those_that_are_named_are() {
     std::os::unix::fs::symlink("elsewhere", root.path().join("e")).unwrap();
     assert_eq!(walk_tree(&root, &["a"]).files.len(), 1);
     assert_eq!(walk_tree(&root, &["e"]).files.len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_neither_file_nor_folder_is_passed_by_in_folders_and_an_error_where_it_is_named() {
+    let root = tree(&["a/b.txt"]);
+    let socket = root.path().join("a/socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert_eq!(walk_tree(&root, &["a"]).files.len(), 1);
+    let (path, error) = walk(&[root.path().into(), socket.clone()], Path::new("/store")).unwrap_err();
+    assert!(path == socket && is_not_regular(&error), "{error}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Corpus {
         self.root.path().join("files")
     }
 
-    /// The path of a store of this name.
+    /// The path of a store of this name, which is outside of the folder.
     pub(super) fn store(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
@@ -39,6 +39,12 @@ impl Corpus {
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000) - age).unwrap();
         fs::canonicalize(&path).unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file that takes very long to read, and no room: text of characters that are zero.
+    pub(super) fn write_endless(&self, name: &str) {
+        let path = self.write(name, wide("\u{feff}"));
+        fs::File::options().write(true).open(path).unwrap().set_len(1 << 38).unwrap();
     }
 
     pub(super) fn remove(&self, name: &str) {

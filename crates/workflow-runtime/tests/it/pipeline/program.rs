@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -17,9 +17,16 @@ use crate::support::{Runner, succeed};
 
 /// A command of the program on a store, not yet started.
 pub(super) fn command(store: &Path, args: &[&str]) -> Command {
+    let mut command = for_people(store, args);
+    command.args(["--json", "--verbose"]);
+    command
+}
+
+/// The same, but it prints lines for people.
+pub(super) fn for_people(store: &Path, args: &[&str]) -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let mut command = Command::new(PROGRAM.get_or_init(program));
-    command.args(["--json", "--verbose", "--store"]).arg(store).args(args);
+    command.arg("--store").arg(store).args(args);
     command
 }
 
@@ -66,14 +73,16 @@ pub(super) fn total(lines: &[Value], name: &str) -> u64 {
 /// A command at work whose lines are read as they come.
 pub(super) struct Running {
     child: Child,
-    out: BufReader<std::process::ChildStdout>,
+    out: BufReader<ChildStdout>,
+    err: BufReader<ChildStderr>,
 }
 
 impl Running {
     pub(super) fn start(store: &Path, args: &[&str]) -> Self {
         let mut child = command(store, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Self { child, out }
+        let err = BufReader::new(child.stderr.take().unwrap());
+        Self { child, out, err }
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -97,6 +106,19 @@ impl Running {
         false
     }
 
+    /// Waits for the next line that is for people only.
+    pub(super) fn note(&mut self) -> String {
+        let mut line = String::new();
+        self.err.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Sends it what Ctrl-C does.
+    pub(super) fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// Ends it by SIGKILL.
     pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -105,10 +127,10 @@ impl Running {
 
     /// Reads on to its end.
     pub(super) fn finish(mut self) -> Output {
-        let mut stdout = Vec::new();
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         self.out.read_to_end(&mut stdout).unwrap();
-        let output = self.child.wait_with_output().unwrap();
-        Output { stdout, ..output }
+        self.err.read_to_end(&mut stderr).unwrap();
+        Output { status: self.child.wait().unwrap(), stdout, stderr }
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
 
 use super::corpus::{Corpus, prose};
-use super::program::{Running, error, hits, ingest, is_step, lines, run, total};
+use super::program::{Running, error, hits, is_step, lines, run};
 
 const FILES: u64 = 6;
 
@@ -110,24 +109,4 @@ fn a_second_writer_is_told_who_holds_the_store() {
         assert!(code == 3 && line.contains(&holder), "{code}: {line}");
     }
     assert!(running.finish().status.success());
-}
-
-#[cfg(unix)]
-#[test]
-fn an_interrupt_finishes_the_steps_in_hand_and_says_what_is_left() {
-    let corpus = Corpus::new();
-    let (folder, store) = (corpus.folder(), corpus.store("store"));
-    write_marked(&corpus, "lanternfish", 1);
-    let mut running = Running::start(&store, &["ingest", "--concurrency", "1", folder.to_str().unwrap()]);
-    assert!(running.read_until(|line| is_step(line, "enter")));
-    let interrupt = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
-    assert!(interrupt.success());
-    let output = running.finish();
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
-    let told = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(told.contains("files left; the same command goes on from here"), "{told}");
-    assert!(lines(&output).last().unwrap()["left"].as_u64().unwrap() > 0);
-
-    let lines = ingest(&store, &folder);
-    assert!(total(&lines, "resumed") > 0, "{lines:?}");
 }
