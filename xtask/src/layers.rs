@@ -51,7 +51,16 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer {
         name: "workflow-testkit",
         workspace: &["workflow-core", "workflow-effects", "workflow-memo", "workflow-runtime"],
-        external: &["async-trait", "bytes", "futures", "object_store", "proptest", "proptest-state-machine", "tokio"],
+        external: &[
+            "async-trait",
+            "bytes",
+            "futures",
+            "object_store",
+            "proptest",
+            "proptest-state-machine",
+            "tokio",
+            "tokio-util",
+        ],
     },
     Layer { name: "xtask", workspace: &[], external: &["anyhow", "serde_json", "xflags", "xshell"] },
 ];

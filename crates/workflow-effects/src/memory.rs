@@ -1,7 +1,6 @@
 //! A small key-value store in memory, for handles outside any runtime and for tests.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -48,23 +47,13 @@ impl KvStore for MemoryKv {
     }
 
     async fn scan(&self, range: &ScanRange, _read: Read) -> Result<ScanPage> {
-        Ok(page(&self.lock(), range))
+        Ok(range.page_of(&self.lock()))
     }
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>> {
         let mut entries = self.lock();
         commits.into_iter().map(|commit| apply(&mut entries, commit)).collect()
     }
-}
-
-fn page(entries: &Entries, range: &ScanRange) -> ScanPage {
-    let from = match &range.after {
-        Some(after) if *after >= range.prefix => Bound::Excluded(after.clone()),
-        _ => Bound::Included(range.prefix.clone()),
-    };
-    let mut found = entries.range((from, Bound::Unbounded)).take_while(|(key, _)| key.starts_with(&range.prefix));
-    let entries = found.by_ref().take(range.limit).map(|(key, value)| (key.clone(), value.clone())).collect();
-    ScanPage { entries, more: found.next().is_some() }
 }
 
 fn apply(entries: &mut Entries, commit: Commit) -> Result<(), Rejected> {

@@ -4,6 +4,7 @@
 //! decided on the same bytes one is refused. That is the only means of coordination here: no locks, no leases.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,6 +22,8 @@ use crate::error::{Error, Result, key_text};
 /// 3. Commits become visible in the order in which they become durable: what a [`Read::Latest`] has seen is durable
 ///    before any commit that was begun after that read.
 /// 4. A commit that has been handed over runs to its end, whatever becomes of the future that waits for it.
+///
+/// The store may keep entries of its own under keys that begin with `workflow/.`.
 #[async_trait]
 pub trait KvStore: Send + Sync + 'static {
     /// The value at `key`.
@@ -30,27 +33,30 @@ pub trait KvStore: Send + Sync + 'static {
     /// [`Error::Unavailable`] and [`Error::Closed`] when the store cannot answer.
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>>;
 
-    /// The entries of `range` in ascending order of their keys, at most `range.limit` of them.
+    /// The entries of `range` in ascending order of their keys, at most `range.limit` of them. It shows one moment: a
+    /// commit whole or not at all.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`] and [`Error::Closed`] when the store cannot answer.
     async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage>;
 
-    /// Applies commits, each on its own; the answers are in the order of `commits`. The store may group them.
+    /// Applies commits, each on its own; the answers are in the order of `commits`. The store may group them, and apply
+    /// them in any order: of two that write the same key, it is left to chance which one comes first.
     ///
-    /// Dropping the future abandons the answers, never the commits.
+    /// The commits are handed over when the future is first polled. From then on, dropping it abandons the answers,
+    /// never the commits.
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<(), Rejected>>;
 }
 
 /// How fresh and how safe a read is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// The latest commit's state, which a crash may still undo. Enough for whoever reads in order to commit: the log's
-    /// order makes a commit durable only after everything it has read.
+    /// The latest commit's state, which a crash may still undo. Waits for nothing. Enough for whoever reads in order to
+    /// commit: the log's order makes a commit durable only after everything it has read.
     Latest,
-    /// Waits for the commits in flight on what is read. Needed by whatever leaves the process: an answer, the start
-    /// of a step, a value handed to the user.
+    /// What no crash can undo any more: waits for the commits in flight on what is read, and for no others. Needed by
+    /// whatever leaves the process: an answer, the start of a step, a value handed to the user.
     Durable,
 }
 
@@ -61,8 +67,24 @@ pub struct ScanRange {
     pub prefix: Bytes,
     /// Only keys greater than this one. A whole key, prefix included; it need not exist.
     pub after: Option<Bytes>,
-    /// The most entries to return.
+    /// The most entries to return. With 0 nothing is read, and [`ScanPage::more`] is false.
     pub limit: usize,
+}
+
+impl ScanRange {
+    /// What a scan of `entries` reads, for stores that keep theirs in memory.
+    pub fn page_of(&self, entries: &BTreeMap<Bytes, Bytes>) -> ScanPage {
+        if self.limit == 0 {
+            return ScanPage::default();
+        }
+        let from = match &self.after {
+            Some(after) if *after >= self.prefix => Bound::Excluded(after.clone()),
+            _ => Bound::Included(self.prefix.clone()),
+        };
+        let mut found = entries.range((from, Bound::Unbounded)).take_while(|(key, _)| key.starts_with(&self.prefix));
+        let entries = found.by_ref().take(self.limit).map(|(key, value)| (key.clone(), value.clone())).collect();
+        ScanPage { entries, more: found.next().is_some() }
+    }
 }
 
 /// What a scan read.
@@ -82,7 +104,8 @@ pub struct Commit {
     /// No two commits may put equal bytes at a compared key: records carry revisions for that. It is what lets
     /// [`Committer`](crate::Committer) find out whether a commit of unknown outcome was applied.
     pub expect: Vec<(Bytes, Option<Bytes>)>,
-    /// Keys and the values they get.
+    /// Keys and the values they get, of at most [`MAX_EFFECT_VALUE_LEN`](crate::MAX_EFFECT_VALUE_LEN) bytes. An empty
+    /// value is a value.
     pub puts: Vec<(Bytes, Bytes)>,
     /// Keys that are gone afterwards. A key without a value may be deleted.
     pub deletes: Vec<Bytes>,
@@ -95,21 +118,23 @@ pub struct Commit {
 pub struct Enqueue {
     /// The queue.
     pub queue: String,
-    /// The id, reserved beforehand.
+    /// The id, reserved beforehand. No job that is there has it: waiting, claimed or dead.
     pub job: JobId,
     /// What the job carries.
     pub payload: Bytes,
-    /// When the job may be delivered, if not at once.
+    /// When the job may be delivered, if not at once. A time that has passed is at once.
     pub due: Option<Timestamp>,
 }
 
 /// Why a commit was not acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejected {
-    /// An expectation does not hold. Nothing was written; read again and decide again.
+    /// An expectation does not hold. Nothing was written; read again and decide again. So is a commit answered that was
+    /// applied before, although its jobs are there already.
     #[error("the commit was decided on bytes that are no longer there")]
     Conflict,
-    /// The commit can never succeed. Nothing was written.
+    /// The commit can never succeed: it breaks a rule of [`Commit::check`], a value is too long, the id of a job is
+    /// taken. Nothing was written.
     #[error("the commit is invalid")]
     Invalid(#[source] Error),
     /// The commit may or may not have been applied.

@@ -17,12 +17,13 @@ pub use workflow_effects::{Commit, Enqueue, Error, KvStore, Read, Rejected, Scan
 /// # Contract
 ///
 /// 1. A job is enqueued by [`KvStore::commit`] and by nothing else. It is delivered once its time has come, to one
-///    claim at a time, again and again until it is settled.
+///    claim at a time, again and again until it is settled. A delivery that is not settled ends with its lease, or with
+///    the process; the job comes back within seconds of the one, and at once when the queue is opened after the other.
 /// 2. `commit`, [`claim`](Self::claim) and [`settle`](Self::settle), once begun, run to their end: a caller that drops
 ///    the future abandons the answer, never the call.
 /// 3. A commit may be seen by `claim`, and by reads that ask for the latest, before it is durable. A claim need not be
 ///    durable when it returns; [`persist_claims`](Self::persist_claims) makes it so.
-/// 4. Deliveries are counted per job, every claim that became durable included.
+/// 4. Deliveries are counted per job, every claim that became durable included. No number of them ends a job.
 /// 5. Times are the [`clock`](Self::clock)'s. Due times and leases follow it. A clock that is set, or a machine that
 ///    sleeps, ends no lease early.
 ///
@@ -30,7 +31,8 @@ pub use workflow_effects::{Commit, Enqueue, Error, KvStore, Read, Rejected, Scan
 /// so with [`Error::Closed`], calls that wait included, within seconds and for ever.
 #[async_trait]
 pub trait QueuePort: KvStore {
-    /// Claims up to `max` jobs of `queue` that are ready or due, under a lease of `lease`. Empty when there are none.
+    /// Claims up to `max` jobs of `queue` that are ready or due, under a lease of `lease`: fewer only when there are no
+    /// more. Which of many it takes is the queue's choice. A lease may be longer than anybody lives.
     ///
     /// Jobs that are claimed for a caller who has dropped the future come back when their leases end.
     ///
@@ -51,22 +53,23 @@ pub trait QueuePort: KvStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] or any other error when the claim is known to be lost.
+    /// [`Error::Closed`] or any other error when the claim is known to be lost, or is settled. While its settlement is
+    /// in progress the answer says nothing.
     fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error>;
 
     /// Ends a claim after the commit that it led to. Repeats itself until the settlement is durable or the claim is
-    /// gone; it carries no effects, so that a repetition changes nothing.
+    /// gone, which is no error; it carries no effects, so that a repetition changes nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`] when the queue was closed first. The job is then delivered again after the next open.
     async fn settle(&self, settlement: Settlement) -> Result<(), Error>;
 
-    /// Returns when a job of one of `queues` may have become ready or due since the caller's last claim found nothing,
-    /// and after `at_most` in any case. Of several who wait for one queue, a job may wake only one.
+    /// Returns when a job of one of `queues` may have become ready or due, or come back, since the caller's last claim
+    /// found nothing, and after `at_most` in any case. Of several who wait for one queue, a job may wake only one.
     async fn wait_for_work(&self, queues: &[String], at_most: Duration);
 
-    /// Waits until the durable value of `key` is another than `seen`, and returns it.
+    /// Waits until the durable value of `key` is another than `seen`, and returns it. No value is another than any.
     ///
     /// # Errors
     ///
@@ -74,7 +77,8 @@ pub trait QueuePort: KvStore {
     async fn wait_for_change(&self, key: &[u8], seen: Option<&Bytes>) -> Result<Option<Bytes>, Error>;
 
     /// Whether a job of `queue` may be waiting to be claimed, as far as this process knows. A cheap hint: it may be
-    /// wrongly true until the next claim, and wrongly false only for jobs that others than this process made ready.
+    /// wrongly true until a claim takes fewer jobs than it asks for, and wrongly false only for jobs that this process
+    /// did not make ready by a commit it was answered: those of others, and those that come back.
     fn may_have_ready_job(&self, queue: &str) -> bool;
 
     /// The ids of the dead jobs of `queue`, in no particular order, at most `limit`.
@@ -116,7 +120,8 @@ pub struct ClaimedJob {
     pub payload: Bytes,
     /// How often it has been delivered, this time included; at least 1.
     pub deliveries: u32,
-    /// Fires when the claim is lost.
+    /// Fires when the claim is lost: at the latest when the queue is, or when an [extension](QueuePort::extend) finds
+    /// out.
     pub lost: CancellationToken,
 }
 

@@ -6,7 +6,39 @@
 //! | [`PowerCut`] | from one write on, nothing reaches the store and no call returns |
 //! | [`Gate`] | holds writes back for as long as a test likes |
 //! | [`Counting`] | counts the requests |
+//! | [`FaultyStore`] | has requests meet the faults of a plan, and runs full |
+//!
+//! | fault | of a queue port | of an object store |
+//! | --- | --- | --- |
+//! | slow | [`PortFault::Slow`] | [`StoreFault::Slow`], [`Gate`] |
+//! | failing | [`PortFault::Fails`], [`PortFault::Refused`] | [`StoreFault::Fails`] |
+//! | ambiguous: done, and reported as failed | [`PortFault::AnswerLost`], [`PortFault::AnswerLostForLong`] | [`StoreFault::AnswerLost`] |
+//! | full | | [`StoreFault::Full`], [`FaultyStore::set_capacity`] |
+//! | out of service for a while | [`PortFault::Down`], [`PortFault::Hung`], [`FaultyPort::set_health`] | a [`Plan`] of [`When::First`] |
+//! | lost lease | [`PortFault::LeaseLost`], [`MemoryDisk::end_leases`] | |
+//! | duplicate delivery | [`PortFault::Duplicated`] | |
+//! | reordered delivery | [`PortFault::Reordered`] | |
+//! | writes that stay undone | [`MemoryDisk::hold`] | [`Gate`] |
+//! | death in the middle of a batch | [`PortFault::DiesInBatch`], [`MemoryDisk::cut_power_after`] | [`PowerCut`] |
+//! | power cut at the n-th write | [`MemoryDisk::cut_power_after`] | [`PowerCut`] |
+//! | clock set forwards or back | [`VirtualClock::set`] with a [`ClockStep`] | |
+//!
+//! An [`Interleaver`] runs a few calls in every order in which they can meet.
 
+mod chance;
+mod clock;
+pub mod conformance;
+mod interleave;
+mod plan;
+mod port;
+mod queue;
 mod store;
+mod watch;
 
-pub use store::{Counting, Gate, PowerCut, Requests};
+pub use chance::Chance;
+pub use clock::{ClockStep, Skip, VirtualClock};
+pub use interleave::{Actor, Call, Explored, FailedOrder, Interleaver, Moment, Operation, Problem, Turns};
+pub use plan::{Plan, Rule, When};
+pub use port::{FaultyPort, Health, PortCalls, PortCounts, PortFault, PortPlan};
+pub use queue::{JobState, MemoryDisk, MemoryQueue, StoredJob};
+pub use store::{Counting, FaultyStore, Gate, PowerCut, Requests, StoreCalls, StoreFault, StorePlan};

@@ -88,7 +88,8 @@ impl Shared {
         let left = expiry.map_or(Duration::ZERO, |at| Timestamp::from_millis(at).since(self.clock.now()));
         let renewed = self.queue.renew_lease(&held.claim, clamped(lease.max(left)));
         renewed.map(|_| ()).map_err(|cause| {
-            // The job goes back to its queue, where no commit of ours has put it.
+            // The queue tells nobody that a lease has ended. The job goes back, and no commit of ours has put it there.
+            held.claim.cancel_token().cancel();
             self.lanes.of(&held.claim.queue).come_back();
             error(cause)
         })

@@ -1,8 +1,10 @@
 //! Slots bound how much of the user's code runs at once; suspects take turns.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::runtime::{Handle, Id};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -64,9 +66,9 @@ impl Slot {
     }
 }
 
-/// A suspect's turn: suspects of the process, of all runtimes together, run one at a time, in order of arrival. It ends
-/// when it is dropped, or by itself after [`LONGEST_TURN`]: a suspect that never returns must not keep the others from
-/// starting for ever.
+/// A suspect's turn: suspects of all workflow runtimes on one async runtime, which is mostly the process's only one, run
+/// one at a time, in order of arrival. It ends when it is dropped, or by itself after [`LONGEST_TURN`]: a suspect that
+/// never returns must not keep the others from starting for ever.
 pub(crate) struct Turn {
     _ends_when_dropped: DropGuard,
 }
@@ -74,11 +76,27 @@ pub(crate) struct Turn {
 /// The longest time for which one suspect keeps the others waiting.
 const LONGEST_TURN: Duration = Duration::from_secs(300);
 
+/// The turns of each async runtime, for as long as somebody waits for one or has it. Simulations in one test process do
+/// not keep each other waiting.
+static TURNS: LazyLock<Mutex<HashMap<Id, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
+
+/// The turns of the async runtime that this runs on.
+fn turns() -> Arc<Semaphore> {
+    let runtime = Handle::current().id();
+    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = turns.get(&runtime).and_then(Weak::upgrade) {
+        return known;
+    }
+    turns.retain(|_, turns| turns.strong_count() > 0);
+    let new = Arc::new(Semaphore::new(1));
+    turns.insert(runtime, Arc::downgrade(&new));
+    new
+}
+
 /// Waits for a suspect's turn, without a slot, and takes a slot again.
 pub(crate) async fn next_turn(slot: &mut Slot, clock: Arc<dyn Clock>) -> Turn {
-    static TURNS: Semaphore = Semaphore::const_new(1);
     slot.release();
-    let permit = TURNS.acquire().await.expect("the semaphore is never closed");
+    let permit = turns().acquire_owned().await.expect("the semaphore is never closed");
     slot.retake().await;
     let over = CancellationToken::new();
     let dropped = over.clone();

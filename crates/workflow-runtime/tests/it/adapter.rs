@@ -1,15 +1,12 @@
-//! The port over Taquba, rule by rule.
+//! What of the port over Taquba is its own. What every port must keep is in [`conformance`](crate::conformance).
 
 #![expect(clippy::unwrap_used, reason = "what helps a test fails as the test does")]
 
 mod claims;
 mod closed;
 mod commits;
-mod crashes;
 mod leases;
-mod reads;
 mod sharing;
-mod timers;
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,7 +17,7 @@ use bytes::Bytes;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use workflow_core::{JobId, Timestamp};
-use workflow_effects::{Commit, Enqueue, Error, KvStore, Read, Rejected};
+use workflow_effects::{Commit, Enqueue, KvStore, Read, Rejected};
 use workflow_runtime::port::ClaimedJob;
 use workflow_runtime::{QueuePort, TaqubaQueue};
 use workflow_testkit::Gate;
@@ -100,11 +97,6 @@ fn putting(key: &'static str, value: impl Into<Bytes>) -> Commit {
 fn ringing(job: &JobId, due: Option<Timestamp>) -> Commit {
     let (queue, payload) = (QUEUE.to_owned(), Bytes::from_static(b"ding"));
     Commit { enqueues: vec![Enqueue { queue, job: job.clone(), payload, due }], ..Commit::default() }
-}
-
-/// Whether `answer` says that the store is closed to this process.
-fn is_closed<T>(answer: &Result<T, Error>) -> bool {
-    answer.as_ref().is_err_and(Error::is_closed)
 }
 
 /// Lets everything else run for a while, as `future` is polled, and asserts that it does not end.

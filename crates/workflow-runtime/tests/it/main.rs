@@ -4,7 +4,9 @@
 
 mod adapter;
 mod api;
+mod conformance;
 mod crash;
+mod differential;
 mod durability;
 mod effects;
 mod failures;
@@ -19,6 +21,5 @@ mod shutdown;
 mod steps;
 mod submit;
 mod support;
-mod test_port;
 mod unknown;
 mod views;

@@ -10,21 +10,18 @@ use workflow_runtime::{
     Error, NoopTerminalHook, RunSpec, StepOutcome, StepRunner, Storage, TaqubaQueue, WorkflowRuntime,
     WorkflowRuntimeBuilder, open, open_on,
 };
+use workflow_testkit::{FaultyPort, Health, Plan, PortCalls, PortFault, When};
 
 use crate::support::{Hook, Runner, at_once, spec, succeed};
-use crate::test_port::{Fate, Health, TestPort};
 
 /// A builder over a port whose health the test sets.
-fn over<R: StepRunner + 'static>(
-    storage: &Storage,
-    port: &Arc<TestPort<TaqubaQueue>>,
-    runner: R,
-) -> WorkflowRuntimeBuilder<R, Hook> {
-    WorkflowRuntime::over(port.clone(), storage.store().clone(), runner, Hook::default()).retry_policy(at_once())
+fn over<R: StepRunner + 'static>(storage: &Storage, port: &FaultyPort, runner: R) -> WorkflowRuntimeBuilder<R, Hook> {
+    WorkflowRuntime::over(Arc::new(port.clone()), storage.store().clone(), runner, Hook::default())
+        .retry_policy(at_once())
 }
 
-fn test_port(storage: &Storage) -> Arc<TestPort<TaqubaQueue>> {
-    Arc::new(TestPort::counting(TaqubaQueue::over(storage.queue().clone())).0)
+fn port_of(storage: &Storage) -> FaultyPort {
+    FaultyPort::new(Arc::new(TaqubaQueue::over(storage.queue().clone())), Plan::none())
 }
 
 /// Steps that wait for the test; each announces itself.
@@ -43,7 +40,7 @@ fn paced(begun: &Arc<Notify>, go: &Arc<Notify>) -> Runner {
 #[tokio::test]
 async fn a_store_that_is_down_for_a_while_costs_no_run_and_no_attempt() {
     let storage = open("memory:").await.unwrap();
-    let port = test_port(&storage);
+    let port = port_of(&storage);
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let runtime = over(&storage, &port, paced(&begun, &go)).max_attempts_per_step(1).build().unwrap();
     let handle = runtime.spawn(std::future::pending());
@@ -67,7 +64,7 @@ async fn a_store_that_is_down_for_a_while_costs_no_run_and_no_attempt() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_in_time_while_the_store_hangs() {
     let storage = open("memory:").await.unwrap();
-    let port = test_port(&storage);
+    let port = port_of(&storage);
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let runtime = over(&storage, &port, paced(&begun, &go)).build().unwrap();
     let handle = runtime.spawn(std::future::pending());
@@ -178,13 +175,13 @@ async fn a_submission_that_is_overtaken_by_its_own_run_keeps_its_input() {
     let storage = open("memory:").await.unwrap();
     let worker = storage.runtime(Runner::sync(succeed), NoopTerminalHook).build().unwrap();
     let handle = worker.spawn(std::future::pending());
-    let inner = TaqubaQueue::over(storage.queue().clone());
-    let fates = |commit: &workflow_effects::Commit| {
-        if commit.enqueues.is_empty() { Fate::Passed } else { Fate::AnswerLostForLong }
-    };
-    let port = Arc::new(TestPort::failing(inner, Box::new(fates)));
+    let fault = PortFault::AnswerLostForLong(Duration::from_secs(60));
+    let port = port_of(&storage);
+    port.follow(Plan::of(PortCalls::CommitEnqueuing, When::Always, fault));
     let submitter =
-        WorkflowRuntime::over(port, storage.store().clone(), Runner::sync(succeed), NoopTerminalHook).build().unwrap();
+        WorkflowRuntime::over(Arc::new(port), storage.store().clone(), Runner::sync(succeed), NoopTerminalHook)
+            .build()
+            .unwrap();
     for round in 0..10 {
         let id = format!("r{round}");
         let input = vec![round; 100_000];

@@ -7,9 +7,9 @@ use std::time::Duration;
 use workflow_runtime::{
     NoopTerminalHook, RunPhase, RunSpec, Step, StepOutcome, TaqubaQueue, TerminalStatus, WorkflowRuntime, open,
 };
+use workflow_testkit::{FaultyPort, Plan};
 
 use crate::support::{Answer, Runner, World, spec, succeed, until};
-use crate::test_port::TestPort;
 
 /// Goes on at once until step `last`, which succeeds with its payload.
 fn chain(step: &Step, last: u32) -> Answer {
@@ -22,18 +22,19 @@ fn chain(step: &Step, last: u32) -> Answer {
 }
 
 /// Runs a chain of `steps` steps; gives commits, enqueues, claims and settlements.
-async fn cost_of_chain(steps: u32, inline_steps: u32) -> [usize; 4] {
+async fn cost_of_chain(steps: u32, inline_steps: u32) -> [u64; 4] {
     let storage = open("memory:").await.unwrap();
-    let (port, counts) = TestPort::counting(TaqubaQueue::over(storage.queue().clone()));
+    let port = FaultyPort::new(Arc::new(TaqubaQueue::over(storage.queue().clone())), Plan::none());
     let runner = Runner::sync(move |step| chain(step, steps - 1));
-    let builder = WorkflowRuntime::over(Arc::new(port), storage.store().clone(), runner, NoopTerminalHook);
+    let builder = WorkflowRuntime::over(Arc::new(port.clone()), storage.store().clone(), runner, NoopTerminalHook);
     let runtime = builder.max_concurrent_steps(1).inline_steps(inline_steps).build().unwrap();
     let handle = runtime.spawn(std::future::pending());
     runtime.submit(spec("chain", "")).await.unwrap();
     let end = runtime.wait("chain").await.unwrap();
     assert_eq!(end.result.map(|result| result.len()), Some(steps as usize - 1));
     handle.shutdown().await.unwrap();
-    counts.all()
+    let counts = port.counts();
+    [counts.commits, counts.enqueues, counts.claimed, counts.settlements]
 }
 
 #[tokio::test]

@@ -1,13 +1,12 @@
 //! Commits whose answer gets lost, and commits that can never succeed: the runtime finds out, and no run is stuck.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::TryStreamExt;
 use workflow_runtime::{RunOutcome, StepError, StepOutcome, TaqubaQueue, TerminalStatus, WorkflowRuntime, open};
+use workflow_testkit::{FaultyPort, Plan, PortCalls, PortFault, PortPlan, When};
 
 use crate::support::{Hook, Runner, at_once, spec, succeed, until};
-use crate::test_port::{Fate, Fates, TestPort};
 
 /// Steps with effects, memos, a large payload and a failed attempt; the result counts them.
 fn runner() -> Runner {
@@ -25,10 +24,10 @@ fn runner() -> Runner {
     })
 }
 
-/// Ends `runs` runs over a port whose commits meet `fates`; gives their ends and all application KV.
-async fn ends_of(runs: usize, fates: Fates) -> (Vec<RunOutcome>, Vec<(String, String)>) {
+/// Ends `runs` runs over a port whose calls meet the faults of `plan`; gives their ends and all application KV.
+async fn ends_of(runs: usize, plan: PortPlan) -> (Vec<RunOutcome>, Vec<(String, String)>) {
     let storage = open("memory:").await.unwrap();
-    let port = Arc::new(TestPort::failing(TaqubaQueue::over(storage.queue().clone()), fates));
+    let port = Arc::new(FaultyPort::new(Arc::new(TaqubaQueue::over(storage.queue().clone())), plan));
     let hook = Hook::default();
     let builder = WorkflowRuntime::over(port, storage.store().clone(), runner(), hook.clone());
     let runtime = builder.retry_policy(at_once()).build().unwrap();
@@ -50,38 +49,21 @@ async fn ends_of(runs: usize, fates: Fates) -> (Vec<RunOutcome>, Vec<(String, St
     (ends, rows.into_iter().map(|(key, value)| (text(key), text(value))).collect())
 }
 
-/// Numbers that look random, the same for the same seed.
-fn drawn(seed: u64) -> impl Fn() -> u64 {
-    let state = AtomicU64::new(seed);
-    move || {
-        let mut x = state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-}
-
 #[tokio::test]
 async fn a_commit_of_unknown_outcome_changes_nothing_of_what_happens() {
-    let undisturbed = ends_of(3, Box::new(|_| Fate::Passed)).await;
+    let undisturbed = ends_of(3, Plan::none()).await;
     for seed in 0..12 {
-        let draw = drawn(seed);
-        let fates = move |_: &workflow_effects::Commit| match draw() % 5 {
-            0 | 1 => Fate::AnswerLost,
-            2 => Fate::Lost,
-            _ => Fate::Passed,
-        };
-        assert_eq!(ends_of(3, Box::new(fates)).await, undisturbed, "seed {seed}");
+        // Of the commits that the first rule lets pass, a third do not happen.
+        let rates = [(PortCalls::Commit, 400, PortFault::AnswerLost), (PortCalls::Commit, 333, PortFault::Fails)];
+        assert_eq!(ends_of(3, Plan::random(seed, rates)).await, undisturbed, "seed {seed}");
     }
 }
 
 #[tokio::test]
 async fn a_commit_that_can_never_succeed_ends_its_run_with_a_clear_error() {
     let storage = open("memory:").await.unwrap();
-    let cursed = |commit: &workflow_effects::Commit| {
-        if commit.puts.iter().any(|(key, _)| key.as_ref() == b"cursed") { Fate::Refused } else { Fate::Passed }
-    };
-    let port = Arc::new(TestPort::failing(TaqubaQueue::over(storage.queue().clone()), Box::new(cursed)));
+    let cursed = Plan::of(PortCalls::CommitWriting("cursed".into()), When::Always, PortFault::Refused);
+    let port = Arc::new(FaultyPort::new(Arc::new(TaqubaQueue::over(storage.queue().clone())), cursed));
     let runner = Runner::sync(|step| {
         step.effects.put(if step.run_id == "bad" { "cursed" } else { "fine" }, "x")?;
         succeed(step)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use object_store::ObjectStore;
+use object_store::{ObjectStore, Result};
 
 use super::intercept::{Intercept, Request, impl_object_store};
 
@@ -104,15 +104,20 @@ impl Counting {
 }
 
 impl Intercept for Counting {
+    type Passage = ();
+
     fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
     }
 
-    async fn before(&self, request: Request) {
+    async fn before(&self, request: Request, _bytes: u64) -> Result<()> {
         *self.lock().of(request) += 1;
+        Ok(())
     }
 
-    async fn after(&self) {}
+    async fn after(&self, (): ()) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl_object_store!(Counting);

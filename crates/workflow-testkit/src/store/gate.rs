@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use object_store::ObjectStore;
+use object_store::{ObjectStore, Result};
 use tokio::sync::watch;
 
 use super::intercept::{Intercept, Request, impl_object_store};
@@ -92,13 +92,15 @@ impl Drop for Waiting<'_> {
 }
 
 impl Intercept for Gate {
+    type Passage = ();
+
     fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
     }
 
-    async fn before(&self, request: Request) {
+    async fn before(&self, request: Request, _bytes: u64) -> Result<()> {
         if !request.is_write() {
-            return;
+            return Ok(());
         }
         let mut position = self.position.subscribe();
         let Position { closed, openings } = *position.borrow_and_update();
@@ -106,9 +108,12 @@ impl Intercept for Gate {
             let _waiting = Waiting::new(&self.waiting);
             let _ = position.wait_for(|position| position.openings > openings).await;
         }
+        Ok(())
     }
 
-    async fn after(&self) {}
+    async fn after(&self, (): ()) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl_object_store!(Gate);

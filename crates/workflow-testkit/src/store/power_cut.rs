@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use object_store::ObjectStore;
+use object_store::{ObjectStore, Result};
 use tokio::sync::watch;
 
 use super::intercept::{Intercept, Request, impl_object_store};
@@ -85,19 +85,23 @@ impl PowerCut {
 }
 
 impl Intercept for PowerCut {
+    type Passage = ();
+
     fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
     }
 
-    async fn before(&self, request: Request) {
+    async fn before(&self, request: Request, _bytes: u64) -> Result<()> {
         if request.is_write() && self.power.writes.fetch_add(1, Ordering::AcqRel) >= self.power.last {
             self.power.cut.send_replace(true);
         }
         self.powered().await;
+        Ok(())
     }
 
-    async fn after(&self) {
+    async fn after(&self, (): ()) -> Result<()> {
         self.powered().await;
+        Ok(())
     }
 }
 

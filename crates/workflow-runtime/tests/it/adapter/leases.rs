@@ -26,22 +26,3 @@ async fn the_longest_lease_is_long_and_breaks_nothing() {
     world.port.settle(Settlement::Ack(claimed.claim)).await.unwrap();
     assert!(world.claim(9).await.is_empty());
 }
-
-#[tokio::test]
-async fn an_extension_counts_from_now_and_a_lapsed_lease_is_told() {
-    let world = World::new().await;
-    world.ring().await;
-    let claimed = world.port.claim(QUEUE, 1, Duration::ZERO).await.unwrap().remove(0);
-    world.port.extend(&claimed.claim, LEASE).unwrap();
-    world.queue.reap_now().await.unwrap();
-    world.port.extend(&claimed.claim, LEASE).expect("the first extension counted from then");
-    let lapsed = world.port.claim(QUEUE, 1, Duration::ZERO).await.unwrap();
-    assert!(lapsed.is_empty());
-    world.port.settle(Settlement::Ack(claimed.claim)).await.unwrap();
-
-    world.ring().await;
-    let claimed = world.port.claim(QUEUE, 1, Duration::ZERO).await.unwrap().remove(0);
-    world.queue.reap_now().await.unwrap();
-    assert!(world.port.extend(&claimed.claim, LEASE).is_err());
-    assert_eq!(world.claim_one().await.deliveries, 2);
-}
