@@ -24,8 +24,8 @@ that is no text, because it holds a zero byte, is skipped and not found by
 query; one that is gone from a DIR is forgotten. ingest may be killed at any
 moment: the same command goes on where it was, and so does any other ingest.
 Ctrl-C first lets the steps in hand finish, for a few seconds; a second one
-stops at once. query and show work at any time, also during an ingest: in the
-processor time that it leaves.
+stops at once. query and show work at any time, also during an ingest, which
+goes first where both want the processor.
 
 A word is a run of letters, digits and their accents, in any script and any
 case, of 2 to 64 bytes. The most frequent English words are left out.
