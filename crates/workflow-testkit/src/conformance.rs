@@ -2,7 +2,7 @@
 //!
 //! The rules are what [`KvStore`](workflow_runtime::port::KvStore) and [`QueuePort`] say, sentence by sentence. Whoever
 //! brings another queue implements [`Subject`] for it, a store that can be opened, broken and opened again, and calls
-//! [`conformance!`](crate::conformance) in a test module.
+//! [`conformance!`](macro@crate::conformance) in a test module.
 //!
 //! A few sentences no suite can drive from outside, and an implementation shows them by tests of its own: that a clock
 //! which is set, or a machine that sleeps, ends no lease early; that a store which cannot answer says
@@ -193,7 +193,7 @@ macro_rules! conformance {
     };
 }
 
-/// The part of [`conformance!`](crate::conformance) that makes a test of each rule.
+/// The part of [`conformance!`](macro@crate::conformance) that makes a test of each rule.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_rules {
