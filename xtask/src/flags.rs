@@ -16,5 +16,12 @@ xflags::xflags! {
 
         /// Format, apply lint suggestions and rewrite snapshots.
         cmd fix {}
+
+        /// Break a copy of the code by each patch in crates/workflow-runtime/tests/mutants, and see that the tests
+        /// which the patch names fail.
+        cmd mutants {
+            /// Try only those whose name contains this.
+            optional --only name: String
+        }
     }
 }

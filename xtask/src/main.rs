@@ -7,6 +7,7 @@ mod finding;
 mod fix;
 mod flags;
 mod layers;
+mod mutants;
 mod tidy;
 mod workspace;
 
@@ -37,6 +38,7 @@ fn run(flags: &Xtask) -> anyhow::Result<()> {
         XtaskCmd::Ci(ci) => ci::run(&shell, ci.only),
         XtaskCmd::Tidy(_) => tidy::run(&shell),
         XtaskCmd::Fix(_) => fix::run(&shell),
+        XtaskCmd::Mutants(mutants) => mutants::run(&shell, mutants.only.as_deref()),
     }
 }
 

@@ -14,9 +14,10 @@ use xshell::Shell;
 use crate::files::{self, TextFile};
 use crate::finding::Finding;
 use crate::layers::{self, LAYERS};
+use crate::mutants;
 use crate::workspace::{self, Package};
 
-/// Prints every broken rule and fails if there is one.
+/// Prints every broken rule and fails if there is one, or if a mutant does not fit the code any more.
 pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
     let root = shell.current_dir();
     let files = files::read(&root)?;
@@ -26,7 +27,7 @@ pub(crate) fn run(shell: &Shell) -> anyhow::Result<()> {
         eprintln!("{finding}");
     }
     anyhow::ensure!(findings.is_empty(), "tidy found broken rules: {}", findings.len());
-    Ok(())
+    mutants::check(shell)
 }
 
 fn check(root: &Path, files: &[TextFile], packages: &[Package]) -> Vec<Finding> {

@@ -180,6 +180,7 @@ macro_rules! conformance {
             settlements::an_acknowledged_job_is_forgotten,
             takeover::a_commit_of_whoever_lost_the_queue_changes_nothing,
             takeover::whoever_lost_the_queue_is_told_so_by_every_call,
+            takeover::whoever_only_waits_is_told_that_the_queue_is_lost,
             waits::a_job_that_came_before_the_wait_ends_it,
             waits::a_wait_for_a_change_tells_what_no_crash_can_undo,
             waits::a_wait_for_a_change_ends_at_any_value_but_the_seen_one,

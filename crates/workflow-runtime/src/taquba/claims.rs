@@ -106,16 +106,28 @@ impl Shared {
 
     /// Ends a claim, again and again until it holds or the claim is gone.
     pub(super) async fn settle(self: Arc<Self>, settlement: Settlement) -> Result<(), Error> {
+        match &settlement {
+            Settlement::Ack(claim) => {
+                let claim = &held(claim).claim;
+                self.repeat(&claim.id, || self.queue.ack(claim)).await
+            }
+            Settlement::Dead(claim, reason) => {
+                let claim = &held(claim).claim;
+                self.repeat(&claim.id, || self.queue.dead_letter(claim, reason)).await
+            }
+        }
+    }
+
+    /// Tries `settle` until it holds, the claim is gone, or the queue is.
+    pub(super) async fn repeat<F>(&self, job: &str, settle: impl Fn() -> F) -> Result<(), Error>
+    where
+        F: Future<Output = ::taquba::Result<()>>,
+    {
         let mut pause = FIRST_PAUSE;
         loop {
-            let (claim, settled) = match &settlement {
-                Settlement::Ack(claim) => (claim, self.queue.ack(&held(claim).claim).await),
-                Settlement::Dead(claim, reason) => (claim, self.queue.dead_letter(&held(claim).claim, reason).await),
-            };
-            let cause = match settled {
+            let cause = match settle().await {
                 Ok(()) | Err(::taquba::Error::ClaimLost) => return Ok(()),
                 Err(cause) if cause.is_permanent() => {
-                    let job = &held(claim).claim.id;
                     error!(job_id = job, error = &cause as &dyn std::error::Error, "a claim cannot be settled");
                     return Ok(());
                 }

@@ -6,6 +6,7 @@ mod claims;
 mod closed;
 mod commits;
 mod leases;
+mod opened;
 mod sharing;
 
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use workflow_testkit::Gate;
 
 /// Nothing in these tests is to happen by a timer of the queue's own.
 const HOUR: Duration = Duration::from_secs(3600);
+/// Long before anything looks for itself, in case it was not told.
+const AT_ONCE: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(600);
 const QUEUE: &str = "bells";
 

@@ -211,6 +211,32 @@ async fn no_step_starts_before_its_run_is_durable() {
     assert_eq!(held.runtime.wait("a").await.unwrap().status, TerminalStatus::Succeeded);
 }
 
+/// Or a crash in the step would never be counted.
+#[tokio::test]
+async fn no_step_starts_on_a_doorbell_of_an_earlier_process_before_its_claim_is_durable() {
+    let disk = InMemory::new();
+    let store: Arc<dyn ObjectStore> = Arc::new(disk.clone());
+    let queue = open_queue(store.clone(), Duration::from_millis(1)).await;
+    let earlier = WorkflowRuntime::builder(queue, store, Runner::sync(succeed), NoopTerminalHook).build().unwrap();
+    earlier.submit(spec("a", "x")).await.unwrap();
+
+    let gate = Gate::new(Arc::new(disk.fork()));
+    let store: Arc<dyn ObjectStore> = Arc::new(gate.clone());
+    let queue = open_queue(store.clone(), Duration::from_millis(1)).await;
+    let (runner, mut calls) = puppet();
+    let runtime = WorkflowRuntime::builder(queue, store, runner, NoopTerminalHook).build().unwrap();
+    gate.close();
+    runtime.spawn(std::future::pending());
+    gate.until_waiting(1).await;
+    all_have_run().await;
+    assert!(calls.try_recv().is_err(), "the step starts on a claim that a crash can undo");
+
+    gate.open();
+    let (step, answer) = calls.recv().await.unwrap();
+    answer.send(succeed(&step)).unwrap();
+    assert_eq!(runtime.wait("a").await.unwrap().status, TerminalStatus::Succeeded);
+}
+
 /// The first attempt of the first step answers `answer`; the next call of the runner must not come before that is
 /// durable.
 async fn check_next_call(answer: Answer, next_step: u32, inline_steps: u32) {

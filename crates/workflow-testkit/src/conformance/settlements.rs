@@ -3,7 +3,7 @@
 use workflow_runtime::port::Settlement;
 
 use super::Subject;
-use super::world::{LEASE, QUEUE, SECONDS, World, assert_waits, eventually, ringing_in, soon};
+use super::world::{LEASE, QUEUE, SECONDS, World, assert_waits, eventually, give_up_after, ringing_in, soon};
 
 /// "The job is done and forgotten."
 pub async fn an_acknowledged_job_is_forgotten<S: Subject>() {
@@ -87,17 +87,17 @@ pub async fn a_settlement_is_answered_once_it_is_durable<S: Subject>() {
 
 /// "`settle`, once begun, runs to its end."
 pub async fn a_settlement_whose_caller_gives_up_goes_on<S: Subject>() {
-    let world = World::<S>::new().await;
-    let job = world.ring(None).await;
-    let claim = world.claim_one().await.claim;
-    world.subject.hold();
-    let mut settled = Box::pin(world.port.settle(Settlement::Dead(claim, "because".to_owned())));
-    assert_waits(&mut settled).await;
-    drop(settled);
-    world.subject.release();
-    eventually(async || (world.dead().await == [job.clone()]).then_some(())).await;
-    tokio::time::sleep(SECONDS).await;
-    let world = world.crash().await;
-    assert_eq!(world.dead().await, [job]);
-    world.assert_no_job().await;
+    for polls in 1..6 {
+        let world = World::<S>::new().await;
+        let job = world.ring(None).await;
+        let claim = world.claim_one().await.claim;
+        world.subject.hold();
+        give_up_after(polls, world.port.settle(Settlement::Dead(claim, "because".to_owned()))).await;
+        world.subject.release();
+        eventually(async || (world.dead().await == [job.clone()]).then_some(())).await;
+        tokio::time::sleep(SECONDS).await;
+        let world = world.crash().await;
+        assert_eq!(world.dead().await, [job]);
+        world.assert_no_job().await;
+    }
 }

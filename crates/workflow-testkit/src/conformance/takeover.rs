@@ -7,7 +7,7 @@ use workflow_runtime::QueuePort;
 use workflow_runtime::port::{Error, Read, Rejected, Settlement};
 
 use super::Subject;
-use super::world::{LEASE, QUEUE, World, commit_on, eventually, putting, range, soon};
+use super::world::{LEASE, QUEUE, World, assert_waits, commit_on, eventually, putting, range, soon};
 
 fn is_closed<T>(answer: &Result<T, Error>) -> bool {
     answer.as_ref().is_err_and(Error::is_closed)
@@ -67,4 +67,15 @@ pub async fn a_commit_of_whoever_lost_the_queue_changes_nothing<S: Subject>() {
     assert_eq!(next.get("slot", Read::Durable).await.as_deref(), Some(&b"old"[..]));
     let next = next.crash().await;
     assert_eq!(next.latest("slot").await.as_deref(), Some(&b"old"[..]));
+}
+
+/// "Calls that wait included", where nobody else calls anything.
+pub async fn whoever_only_waits_is_told_that_the_queue_is_lost<S: Subject>() {
+    let old = World::<S>::new().await;
+    old.put("slot", "old").await;
+    let seen = Bytes::from("old");
+    let mut change = Box::pin(old.port.wait_for_change(b"slot", Some(&seen)));
+    assert_waits(&mut change).await;
+    let _next = old.subject.open().await;
+    assert!(is_closed(&soon(change).await));
 }

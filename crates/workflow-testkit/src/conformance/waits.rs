@@ -44,12 +44,14 @@ pub async fn whoever_waits_is_woken_by_a_job_of_any_of_the_queues<S: Subject>() 
     }
 }
 
-/// "Returns when a job may have become due", though another is waited for.
+/// "Returns when a job may have become due", though a later one is waited for, and whoever else waits for other queues.
 pub async fn whoever_waits_for_a_late_job_is_woken_by_an_earlier_one<S: Subject>() {
     let world = World::<S>::new().await;
     world.ring(Some(world.after(HOUR))).await;
     world.assert_no_job().await;
-    let queues = queues();
+    let (others, queues) = (["neither".to_owned()], queues());
+    let mut first_in_line = Box::pin(world.port.wait_for_work(&others, HOUR));
+    assert_waits(&mut first_in_line).await;
     let mut wait = Box::pin(world.port.wait_for_work(&queues, HOUR));
     assert_waits(&mut wait).await;
     let due = world.after(MINUTE);

@@ -1,5 +1,7 @@
 //! What only the inside of the adapter can show.
 
+use std::cell::Cell;
+
 use ::taquba::{Clock as _, MockClock, OpenOptions};
 use futures::FutureExt;
 use object_store::memory::InMemory;
@@ -11,12 +13,16 @@ const LEASE: Duration = Duration::from_secs(30);
 const HOUR: Duration = Duration::from_secs(3600);
 
 async fn open(clock: &MockClock) -> TaqubaQueue {
+    open_on(Arc::new(InMemory::new()), clock).await
+}
+
+async fn open_on(store: Arc<InMemory>, clock: &MockClock) -> TaqubaQueue {
     let options = OpenOptions::default()
         .flush_interval(Duration::from_millis(1))
         .scheduler_interval(HOUR)
         .reaper_interval(HOUR)
         .clock(Arc::new(clock.clone()));
-    let opened = Queue::open_with_options(Arc::new(InMemory::new()), "queue", options).await;
+    let opened = Queue::open_with_options(store, "queue", options).await;
     TaqubaQueue::over(Arc::new(opened.unwrap()))
 }
 
@@ -88,4 +94,54 @@ async fn a_durable_read_outlives_a_commit_of_unknown_outcome() {
     let range = ScanRange { prefix: "k".into(), after: None, limit: 9 };
     assert_eq!(port.scan(&range, Read::Durable).await.unwrap().entries.len(), 1);
     assert!(port.shared.flights.settled(b"key").await.is_ok());
+}
+
+#[tokio::test]
+async fn no_lease_is_made_while_a_jump_waits() {
+    let clock = MockClock::new(1_000_000);
+    let port = open(&clock).await;
+    let making = port.shared.leases.making().await;
+    let mut jump = Box::pin(port.shared.outlast(HOUR, || clock.advance(HOUR)));
+    assert!(jump.as_mut().now_or_never().is_none());
+    let mut claimed = Box::pin(claim(&port));
+    assert!(tokio::time::timeout(Duration::from_millis(50), claimed.as_mut()).await.is_err(), "it does not wait");
+    drop(making);
+    jump.await;
+    let claimed = claimed.await;
+    port.extend(&claimed.claim, LEASE).expect("the lease was made after the jump");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_is_repeated_until_it_holds_or_the_claim_or_the_queue_is_gone() {
+    let port = open(&MockClock::new(1_000_000)).await;
+    let check = async |end: fn() -> ::taquba::Result<()>| {
+        let tries = Cell::new(0);
+        let settled = port.shared.repeat("job", async || {
+            tries.set(tries.get() + 1);
+            let fails = ::slatedb::Error::unavailable("no answer".to_owned());
+            if tries.get() <= 5 { Err(::taquba::Error::Storage(fails)) } else { end() }
+        });
+        let settled = settled.await;
+        assert_eq!(tries.get(), 6);
+        settled
+    };
+    check(|| Ok(())).await.unwrap();
+    check(|| Err(::taquba::Error::ClaimLost)).await.unwrap();
+    let gone = check(|| {
+        let closed = ::slatedb::Error::closed("fenced".to_owned(), ::slatedb::CloseReason::Fenced);
+        Err(::taquba::Error::Storage(closed))
+    });
+    let gone = gone.await;
+    assert!(gone.is_err_and(|error| error.is_closed()));
+}
+
+#[tokio::test]
+async fn a_storage_engine_that_has_stopped_is_found_out_whatever_its_error_says() {
+    let (store, clock) = (Arc::new(InMemory::new()), MockClock::new(1_000_000));
+    let port = open_on(store.clone(), &clock).await;
+    let failure = || ::taquba::Error::Storage(::slatedb::Error::unavailable("no answer".to_owned()));
+    assert!(!port.shared.failure(failure()).await.is_closed());
+    let _next = open_on(store, &clock).await;
+    port.persist_claims().await.expect_err("the queue is lost");
+    assert!(port.shared.failure(failure()).await.is_closed());
 }

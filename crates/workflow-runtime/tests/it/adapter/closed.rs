@@ -1,8 +1,9 @@
 //! A store that another process has taken over, or that was closed.
 
+use workflow_effects::{KvStore, Read, Rejected};
 use workflow_runtime::{Error, NoopTerminalHook, WorkflowRuntime, open};
 
-use super::{World, assert_waits};
+use super::{World, assert_waits, putting};
 use crate::support::{Runner, spec, succeed};
 
 #[tokio::test]
@@ -26,6 +27,22 @@ async fn a_running_runtime_that_loses_the_store_ends_with_an_error_that_says_so(
             .unwrap();
     assert!(runtime.run_end("before").await.unwrap().is_some());
     assert!(runtime.status("after").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_was_in_flight_when_the_store_was_lost_is_told_to_nobody() {
+    let old = World::new().await;
+    old.gate.close();
+    let mut commit = Box::pin(old.commit(putting("slot", "lost")));
+    assert_waits(&mut commit).await;
+    let mut read = Box::pin(old.port.get(b"slot", Read::Durable));
+    assert_waits(&mut read).await;
+    let new = World::on(old.disk.clone()).await;
+    old.gate.open();
+    let read = read.await;
+    assert!(read.as_ref().is_err_and(|error| error.is_closed()), "{read:?}");
+    assert!(matches!(commit.await, Err(Rejected::Unknown(error)) if error.is_closed()));
+    assert_eq!(new.latest("slot").await, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use workflow_effects::{Commit, Rejected};
 use workflow_runtime::QueuePort;
 
-use super::{World, commit_on, eventually, putting, ringing};
+use super::{AT_ONCE, World, assert_waits, commit_on, eventually, putting, ringing};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_commits_on_several_threads_that_expect_the_same_bytes_one_wins() {
@@ -37,4 +37,14 @@ async fn a_doorbell_can_be_claimed_before_its_commit_is_durable() {
     assert!(!flight.is_finished());
     world.gate.open();
     flight.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_change_is_told_of_it_at_once() {
+    let world = World::new().await;
+    let mut change = Box::pin(world.port.wait_for_change(b"slot", None));
+    assert_waits(&mut change).await;
+    world.commit(putting("slot", "new")).await.unwrap();
+    let told = tokio::time::timeout(AT_ONCE, change).await.expect("it is told at once");
+    assert_eq!(told.unwrap().unwrap(), "new");
 }

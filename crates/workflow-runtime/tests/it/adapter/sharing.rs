@@ -37,7 +37,7 @@ async fn every_opening_has_a_number_of_its_own() {
     assert_ne!(world.port.open_number(), first, "the same store, opened again");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_adapter_lets_go_of_its_queue() {
     let World { queue, port, .. } = World::new().await;
     commit_on(&port, putting("slot", "new")).await.unwrap();
