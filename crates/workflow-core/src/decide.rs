@@ -1,13 +1,15 @@
 //! The one decision function: every event in every phase.
 
+mod cancel;
 mod claim;
 mod end;
 mod failure;
 mod hand_back;
 mod outcome;
+mod signal;
 mod submit;
 
-use crate::{ActiveRun, Attempt, Event, Reason, Run, Transition};
+use crate::{Action, ActiveRun, Attempt, Event, Phase, Reason, Run, Timestamp, Transition};
 
 /// Decides what `event` does to `run`. Total and deterministic: late, duplicate and stale events are decisions too.
 ///
@@ -19,26 +21,41 @@ pub fn decide(run: &Run, event: Event) -> Transition {
         Event::Claimed(event) => claim::claimed(run, event),
         Event::TurnCame(event) => claim::turn_came(run, &event),
         Event::StepReturned(event) => outcome::step_returned(run, event),
-        Event::StepFailed(event) => failure::step_failed(run, event),
-        Event::HandedBack(event) => hand_back::handed_back(run, event),
+        Event::StepFailed(event) => failure::step_failed(run, &event),
+        Event::HandedBack(event) => hand_back::handed_back(run, &event),
+        Event::Signalled(event) => signal::signalled(run, event),
+        Event::CancelRequested(event) => cancel::cancel_requested(run, event),
+        Event::CancelGraceOver(event) => cancel::cancel_grace_over(run, &event),
     }
 }
 
-/// The active run that `attempt` is the current attempt of, or the reason why it is not.
-fn current<'a>(run: &'a Run, attempt: &Attempt) -> Result<&'a ActiveRun, Reason> {
-    match run {
-        Run::Absent => Err(Reason::NoRun),
-        Run::Ended(_) => Err(Reason::AlreadyEnded),
-        Run::Active(active) => {
-            let same_job = active.incarnation == attempt.incarnation && active.job == attempt.job;
-            if !same_job {
-                Err(Reason::StaleDoorbell)
-            } else if active.step != attempt.step || active.attempts.is_late(attempt.deliveries) {
-                Err(Reason::LateAttempt)
-            } else {
-                Ok(active)
-            }
+/// `decision` on the active run that `attempt` is the current attempt of, if it may go on. Otherwise the attempt is late,
+/// or the run is to be cancelled and ends with it.
+fn guarded(
+    run: &Run,
+    attempt: &Attempt,
+    now: Timestamp,
+    decision: impl FnOnce(&ActiveRun) -> Transition,
+) -> Transition {
+    let discard = |reason| Transition::keep(run, Action::Discard, reason);
+    let active = match run {
+        Run::Absent => return discard(Reason::NoRun),
+        Run::Ended(_) => return discard(Reason::AlreadyEnded),
+        Run::Active(active) => active,
+    };
+    if active.incarnation != attempt.incarnation || active.job != attempt.job {
+        return discard(Reason::StaleDoorbell);
+    }
+    if active.step != attempt.step || active.attempts.is_late(attempt.deliveries) {
+        return discard(Reason::LateAttempt);
+    }
+    match (&active.phase, &active.cancel) {
+        // No attempt begins before the wait is resolved, so none can end it.
+        (Phase::Waiting { .. }, _) => discard(Reason::NotBegun),
+        (Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. }, Some(request)) => {
+            cancel::cancelled(active, request, now)
         }
+        (Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. }, None) => decision(active),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A fact can be out of date by the time its transition commits. The expectation that the commit names on the run
 //! record guards everything read from the record; a fact with another guard says so.
 
-use crate::{AttemptFailed, Incarnation, JobId, Timestamp, Value};
+use crate::{AttemptFailed, CorrelationKey, Incarnation, JobId, Signal, Timestamp, Value};
 
 /// One thing that happened to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,12 @@ pub enum Event {
     StepFailed(AttemptFailed),
     /// The runtime shuts down and gives the delivery back.
     HandedBack(HandedBack),
+    /// A signal came for a key whose slot names the run.
+    Signalled(Signalled),
+    /// Somebody asked for the end of the run.
+    CancelRequested(CancelRequested),
+    /// A runner did not return in time after its token fired.
+    CancelGraceOver(CancelGraceOver),
 }
 
 /// See [`Event::Submitted`].
@@ -68,7 +74,7 @@ pub struct Claimed {
     pub job: JobId,
     /// How often the doorbell has been delivered, this time included.
     pub deliveries: u32,
-    /// The attempts that a step of the run may use. Never changes within an incarnation.
+    /// The attempts that a step of the run may use, at least 1. Never changes within an incarnation.
     pub max_attempts: u32,
     /// The time. Only moves on, so a due step stays due.
     pub now: Timestamp,
@@ -81,6 +87,8 @@ pub struct Claimed {
 pub struct TurnCame {
     /// The delivery that waited.
     pub attempt: Attempt,
+    /// The time. Only moves on.
+    pub now: Timestamp,
 }
 
 /// See [`Event::StepReturned`].
@@ -105,8 +113,8 @@ pub enum Outcome {
     Continue {
         /// What it is called with.
         payload: Value,
-        /// When it may start, if not at once.
-        due: Option<Timestamp>,
+        /// When it may start.
+        when: When,
     },
     /// The run succeeded.
     Succeed {
@@ -123,6 +131,88 @@ pub enum Outcome {
         /// Why, already cut to its limit.
         reason: String,
     },
+}
+
+impl Outcome {
+    /// The value that it brings along.
+    pub fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Continue { payload: value, .. } | Self::Succeed { result: value } => Some(value),
+            Self::Fail { .. } | Self::Cancel { .. } => None,
+        }
+    }
+}
+
+/// When the next step may start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// At once.
+    Now,
+    /// At this time, or at once if it has come.
+    At(Timestamp),
+    /// When a signal comes on one of these keys, or at this time without one. Never without one if there is no time.
+    OnSignal {
+        /// The keys, each once and in the order in which buffered signals are looked for.
+        keys: Vec<WaitKey>,
+        /// When the wait ends without a signal.
+        until: Option<Timestamp>,
+    },
+}
+
+/// A key that is to be waited for, and what its slot holds. The expectation on the slot guards it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitKey {
+    /// The key.
+    pub key: CorrelationKey,
+    /// What its slot holds.
+    pub state: KeyState,
+}
+
+/// What the slot of a key holds for a run that begins to wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// Nothing.
+    Free,
+    /// Another run waits.
+    Taken,
+    /// This signal, the oldest of those that are buffered.
+    Buffered(Signal),
+}
+
+/// See [`Event::Signalled`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signalled {
+    /// The signal.
+    pub signal: Signal,
+    /// The incarnation that the slot names.
+    pub incarnation: Incarnation,
+    /// The step that the slot names.
+    pub step: u32,
+    /// The time. Only moves on.
+    pub now: Timestamp,
+    /// The job to enqueue. Reserved by the queue.
+    pub next_job: JobId,
+}
+
+/// See [`Event::CancelRequested`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelRequested {
+    /// Why, already cut to its limit.
+    pub reason: Option<String>,
+    /// Whether somebody may hold the run's doorbell. A delivery that begins after this was looked up finds its commit
+    /// refused, and nothing of it counts.
+    pub in_hand: bool,
+    /// The time. Only moves on.
+    pub now: Timestamp,
+}
+
+/// See [`Event::CancelGraceOver`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelGraceOver {
+    /// The attempt whose runner goes on.
+    pub attempt: Attempt,
+    /// The time. Only moves on.
+    pub now: Timestamp,
 }
 
 /// See [`Event::HandedBack`].

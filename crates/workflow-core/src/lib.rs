@@ -32,6 +32,7 @@ mod id;
 mod notification;
 mod retry;
 mod run;
+mod signal;
 mod text;
 mod time;
 mod transition;
@@ -39,7 +40,10 @@ mod value;
 
 pub use attempts::{Attempts, ClaimVerdict, SUSPECT_AFTER};
 pub use decide::decide;
-pub use event::{Attempt, Claimed, Event, HandedBack, InputHash, Outcome, StepReturned, Submitted, TurnCame};
+pub use event::{
+    Attempt, CancelGraceOver, CancelRequested, Claimed, Event, HandedBack, InputHash, KeyState, Outcome, Signalled,
+    StepReturned, Submitted, TurnCame, WaitKey, When,
+};
 pub use failure::{AttemptFailed, Failure, FailureKind};
 pub use id::{Incarnation, JobId, MAX_RUN_ID_LEN, ParseRunIdError, RunId};
 pub use notification::{
@@ -47,7 +51,10 @@ pub use notification::{
     decide_notification,
 };
 pub use retry::{Jitter, RetryPolicy};
-pub use run::{ActiveRun, EndedRun, Phase, Run, Status};
+pub use run::{ActiveRun, CancelRequest, EndedRun, Phase, Run, Status};
+pub use signal::{
+    CorrelationKey, MAX_CORRELATION_KEY_LEN, MAX_WAIT_KEYS, ParseCorrelationKeyError, Signal, SignalId, Slot, Waiter,
+};
 pub use text::{MAX_TEXT_LEN, cut_text};
 pub use time::Timestamp;
 pub use transition::{Action, Effect, Reason, Transition};

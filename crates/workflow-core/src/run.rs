@@ -1,6 +1,6 @@
 //! What is known of one run.
 
-use crate::{Attempts, Incarnation, JobId, Timestamp, Value};
+use crate::{Attempts, CorrelationKey, Incarnation, JobId, Signal, Timestamp, Value};
 
 /// One run, as its record tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,23 @@ pub struct ActiveRun {
     pub phase: Phase,
     /// What the step is called with.
     pub payload: Value,
+    /// The signal that ended the wait before the step. Every attempt of the step sees the same.
+    pub signal: Option<Signal>,
     /// The attempts of the step so far.
     pub attempts: Attempts,
+    /// Somebody asked for the end of the run while a step of it was in hand: nothing starts any more.
+    pub cancel: Option<CancelRequest>,
+}
+
+/// The wish that a run end. The first one stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelRequest {
+    /// Why, already cut to its limit.
+    pub reason: Option<String>,
 }
 
 /// What the step in hand waits for. Times are persisted; a delivery before them is early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// For a worker.
     Ready,
@@ -47,14 +58,39 @@ pub enum Phase {
         /// Not before this.
         until: Timestamp,
     },
+    /// For a signal on one of these keys. The slot of each names the run.
+    Waiting {
+        /// The keys, each once.
+        keys: Vec<CorrelationKey>,
+        /// When the wait ends without a signal; never if there is no such time, and then no doorbell is under way.
+        until: Option<Timestamp>,
+    },
 }
 
 impl Phase {
-    /// The time before which the step must not start.
+    /// The time at which the step's doorbell rings, if it does not at once; see [`has_doorbell`](Self::has_doorbell).
     pub fn due(&self) -> Option<Timestamp> {
         match *self {
             Self::Ready => None,
             Self::BackingOff { until } | Self::Delayed { until } => Some(until),
+            Self::Waiting { until, .. } => until,
+        }
+    }
+
+    /// Whether a doorbell of the step is under way. Only a wait without an end has none: nothing but a signal ends it.
+    pub fn has_doorbell(&self) -> bool {
+        match self {
+            Self::Ready | Self::BackingOff { .. } | Self::Delayed { .. } => true,
+            Self::Waiting { until, .. } => until.is_some(),
+        }
+    }
+
+    /// Whether the time at which the step may start has come. A wait keeps it from starting before it is resolved.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        match *self {
+            Self::Ready => true,
+            Self::BackingOff { until } | Self::Delayed { until } => until <= now,
+            Self::Waiting { .. } => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a decision says: a value, carried out by others.
 
-use crate::{JobId, Run, Timestamp, Value};
+use crate::{CorrelationKey, JobId, Run, Timestamp, Value};
 
 /// A decision, complete: it commits as one transaction or leaves no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,24 @@ pub enum Effect {
     RecordStep,
     /// Tell the terminal hook of the end, if it observes it.
     NotifyEnd,
+    /// Enter the next run as the waiter of these keys.
+    RegisterWaiter {
+        /// The keys, each of which was free.
+        keys: Vec<CorrelationKey>,
+    },
+    /// Free these keys: nobody waits for them any more.
+    FreeWaiter {
+        /// The keys of the wait that is over.
+        keys: Vec<CorrelationKey>,
+    },
+    /// Take the oldest buffered signal of this key away.
+    TakeSignal {
+        /// The key.
+        key: CorrelationKey,
+    },
+    /// This doorbell, which is not due yet, rings for nobody any more: remove it once the commit is durable. One that
+    /// stays is stale when it rings.
+    DropDoorbell(JobId),
     /// Nothing names this value any more: delete its object once the commit is durable.
     ReleaseValue(Value),
 }
@@ -74,6 +92,8 @@ pub enum Reason {
     StaleDoorbell,
     /// An attempt that a later delivery or another step has overtaken.
     LateAttempt,
+    /// A doorbell or attempt of a step that has not begun: it waits for a signal.
+    NotBegun,
     /// The doorbell rang before its time.
     RangEarly,
     /// The step may start.
@@ -106,6 +126,28 @@ pub enum Reason {
     FailedPermanently,
     /// The runtime shuts down; the attempt is not counted.
     HandedBack,
+    /// The next step waits for a signal.
+    Waiting,
+    /// The wait was over before it began: a signal was buffered.
+    ConsumedBuffered,
+    /// The wait had no time to last.
+    WaitedNoTime,
+    /// Another run waits for one of the keys.
+    KeyTaken,
+    /// A signal ended the wait.
+    Signalled,
+    /// The wait ended without a signal, and the step may start.
+    TimedOut,
+    /// The slot names a run that does not wait for the signal.
+    NobodyWaits,
+    /// A step is in hand: it is asked to stop, and the run ends with it.
+    CancelRequested,
+    /// That has been asked before.
+    CancelPending,
+    /// The run ended because somebody asked for it.
+    CancelledOnRequest,
+    /// Nobody asked for the end of the run.
+    NotCancelled,
     /// The run has ended.
     AlreadyEnded,
     /// The run or notification ended with this doorbell, as a dead letter; only its settlement was lost.
@@ -130,6 +172,7 @@ impl Reason {
             Self::NoRun => "no_run",
             Self::StaleDoorbell => "stale_doorbell",
             Self::LateAttempt => "late_attempt",
+            Self::NotBegun => "not_begun",
             Self::RangEarly => "rang_early",
             Self::Started => "started",
             Self::StartedAfterLoss => "started_after_loss",
@@ -146,6 +189,17 @@ impl Reason {
             Self::AttemptsExhausted => "attempts_exhausted",
             Self::FailedPermanently => "failed_permanently",
             Self::HandedBack => "handed_back",
+            Self::Waiting => "waiting",
+            Self::ConsumedBuffered => "consumed_buffered",
+            Self::WaitedNoTime => "waited_no_time",
+            Self::KeyTaken => "key_taken",
+            Self::Signalled => "signalled",
+            Self::TimedOut => "timed_out",
+            Self::NobodyWaits => "nobody_waits",
+            Self::CancelRequested => "cancel_requested",
+            Self::CancelPending => "cancel_pending",
+            Self::CancelledOnRequest => "cancelled_on_request",
+            Self::NotCancelled => "not_cancelled",
             Self::AlreadyEnded => "already_ended",
             Self::EndedAsDeadLetter => "ended_as_dead_letter",
             Self::NothingOwed => "nothing_owed",

@@ -5,7 +5,7 @@
 //! keys come last. Numbers are big-endian and of fixed width.
 
 use bytes::Bytes;
-use workflow_core::{Incarnation, RunId};
+use workflow_core::{CorrelationKey, Incarnation, RunId, SignalId, Timestamp};
 
 /// What every key of the runtime begins with. Application keys lie outside.
 pub const RESERVED_PREFIX: &[u8] = b"workflow/";
@@ -113,6 +113,53 @@ impl KeySpace {
         self.owned(b"objects/", run, incarnation, &[])
     }
 
+    /// The mark that a signal has, or may have, an object.
+    pub fn signal_objects(&self, signal: SignalId) -> Bytes {
+        self.key(&[b"objects-signal/", &signal.value().to_be_bytes()])
+    }
+
+    /// Who waits for a correlation key, or what is buffered for it.
+    pub fn slot(&self, key: &CorrelationKey) -> Bytes {
+        self.key(&[b"signal/", key.as_str().as_bytes()])
+    }
+
+    /// A buffered signal. `number` is its place in the buffer of its key.
+    pub fn buffered_signal(&self, key: &CorrelationKey, number: u64) -> Bytes {
+        self.sized(b"signal-item/", key, &number.to_be_bytes())
+    }
+
+    /// The number of the buffered signal whose row `key` is.
+    pub fn parse_buffered_signal(&self, key: &[u8]) -> Option<u64> {
+        let (_, number) = key.split_last_chunk()?;
+        Some(u64::from_be_bytes(*number))
+    }
+
+    /// What the signals that are buffered for a key begin with; they are in order of arrival.
+    pub fn buffered_signals_prefix(&self, key: &CorrelationKey) -> Bytes {
+        self.sized(b"signal-item/", key, &[])
+    }
+
+    /// The mark that a signal with this idempotency id was taken.
+    pub fn signal_id(&self, key: &CorrelationKey, id: &str) -> Bytes {
+        self.sized(b"signal-id/", key, id.as_bytes())
+    }
+
+    /// What to forget of a signal at `time`.
+    pub fn signal_expiry(&self, time: Timestamp, signal: SignalId) -> Bytes {
+        self.key(&[b"signal-expiry/", &time.as_millis().to_be_bytes(), &signal.value().to_be_bytes()])
+    }
+
+    /// What all rows begin with that tell what to forget of signals; they are in order of time.
+    pub fn signal_expiries_prefix(&self) -> Bytes {
+        self.key(&[b"signal-expiry/"])
+    }
+
+    /// The time of the row at `key`, if it tells what to forget of a signal.
+    pub fn parse_signal_expiry(&self, key: &[u8]) -> Option<Timestamp> {
+        let (millis, _) = key.strip_prefix(&*self.signal_expiries_prefix())?.split_first_chunk()?;
+        Some(Timestamp::from_millis(u64::from_be_bytes(*millis)))
+    }
+
     /// The mark that a priority's queue is in use.
     pub fn priority(&self, priority: u32) -> Bytes {
         self.key(&[b"priority/", &priority.to_be_bytes()])
@@ -134,6 +181,13 @@ impl KeySpace {
         let incarnation = incarnation.value().to_be_bytes();
         let owner: [&[u8]; 4] = [kind, run.as_str().as_bytes(), b"/", &incarnation];
         self.key(&[&owner[..], rest].concat())
+    }
+
+    /// `{kind}{length}{correlation key}{rest}`: a correlation key may hold any byte, so its length says where it ends.
+    fn sized(&self, kind: &[u8], key: &CorrelationKey, rest: &[u8]) -> Bytes {
+        let key = key.as_str().as_bytes();
+        let len = u16::try_from(key.len()).expect("a correlation key is at most a KiB long").to_be_bytes();
+        self.key(&[kind, &len, key, rest])
     }
 
     fn key(&self, parts: &[&[u8]]) -> Bytes {

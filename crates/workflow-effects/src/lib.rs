@@ -41,7 +41,9 @@ pub use staged::{
     EffectsHandle, EffectsSeal, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN, MAX_EFFECTS, StagedEffects,
 };
 pub use stored::{
-    BellTarget, Doorbell, MAX_RECORD_LEN, MemoEntry, NotificationRow, RecordedEnd, Spec, StepRow, decode_doorbell,
-    decode_memo_entry, decode_notification, decode_run, decode_spec, decode_step_row, encode_doorbell,
-    encode_memo_entry, encode_notification, encode_run, encode_spec, encode_step_row,
+    BellTarget, BufferedSignal, Doorbell, MAX_RECORD_LEN, MemoEntry, NotificationRow, RecordedEnd, SignalExpiry, Spec,
+    StepRow, decode_buffered_signal, decode_doorbell, decode_memo_entry, decode_notification, decode_run,
+    decode_signal_expiry, decode_slot, decode_spec, decode_step_row, encode_buffered_signal, encode_doorbell,
+    encode_memo_entry, encode_notification, encode_run, encode_signal_expiry, encode_signal_id, encode_slot,
+    encode_spec, encode_step_row,
 };

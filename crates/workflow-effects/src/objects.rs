@@ -12,7 +12,7 @@ use bytes::Bytes;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
-use workflow_core::{Incarnation, ObjectRef, RunId, Value};
+use workflow_core::{Incarnation, ObjectRef, RunId, SignalId, Value};
 
 use crate::committer::{CommitError, Committer};
 use crate::error::{Error, Result};
@@ -56,13 +56,46 @@ pub struct ObjectValues {
     committer: Committer,
 }
 
-/// The submission of a run that an object belongs to.
+/// What an object belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectOwner {
-    /// The run.
-    pub run_id: RunId,
-    /// Which submission of it.
-    pub incarnation: Incarnation,
+pub enum ObjectOwner {
+    /// A run.
+    Run {
+        /// Its id.
+        run_id: RunId,
+        /// Which submission of it.
+        incarnation: Incarnation,
+    },
+    /// A signal.
+    Signal(SignalId),
+}
+
+impl ObjectOwner {
+    /// The key of the row that tells of the owner's objects.
+    fn row(&self, keys: &KeySpace) -> Bytes {
+        match self {
+            Self::Run { run_id, incarnation } => keys.objects(run_id, *incarnation),
+            Self::Signal(id) => keys.signal_objects(*id),
+        }
+    }
+
+    /// The folder of the owner's objects.
+    fn folder(&self) -> String {
+        match self {
+            Self::Run { run_id, incarnation } => format!("{run_id}/{incarnation}"),
+            // No run is called so: a run id holds no dot.
+            Self::Signal(id) => format!("signals./{:032x}", id.value()),
+        }
+    }
+}
+
+impl fmt::Display for ObjectOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run { run_id, .. } => write!(f, "run {run_id}"),
+            Self::Signal(_) => f.write_str("a signal"),
+        }
+    }
 }
 
 impl ObjectValues {
@@ -98,8 +131,7 @@ impl ObjectValues {
     pub async fn put(&self, owner: &ObjectOwner, bytes: Bytes) -> Result<Value> {
         let len = bytes.len() as u64;
         if len > self.config.max_value_size {
-            let what = format!("run {}", owner.run_id);
-            return Err(Error::ValueTooLarge { what, len, max: self.config.max_value_size });
+            return Err(Error::ValueTooLarge { what: owner.to_string(), len, max: self.config.max_value_size });
         }
         if bytes.len() <= self.config.inline_limit {
             return Ok(Value::Inline(bytes));
@@ -144,7 +176,7 @@ impl ObjectValues {
 
     /// Returns once the owner's row is durable.
     async fn ensure_row(&self, owner: &ObjectOwner) -> Result<()> {
-        let key = self.config.keys.objects(&owner.run_id, owner.incarnation);
+        let key = owner.row(&self.config.keys);
         for _ in 0..ATTEMPTS {
             if self.config.kv.get(&key, Read::Durable).await?.is_some() {
                 return Ok(());
@@ -161,17 +193,17 @@ impl ObjectValues {
                 Err(CommitError::Invalid(error) | CommitError::Failed(error)) => return Err(error),
             }
         }
-        let problem = format!("the objects row of run {} comes and goes", owner.run_id);
+        let problem = format!("the objects row of {owner} comes and goes");
         Err(Error::Unavailable(problem.into()))
     }
 
     /// Writes an object under a path that nothing has.
     async fn write(&self, owner: &ObjectOwner, bytes: Bytes) -> Result<Path> {
-        let ObjectOwner { run_id, incarnation } = owner;
+        let folder = owner.folder();
         let mut taken = None;
         for _ in 0..ATTEMPTS {
             let fresh = (self.config.fresh)();
-            let path = Path::from(format!("{}/{run_id}/{incarnation}/{fresh:032x}", self.config.prefix));
+            let path = Path::from(format!("{}/{folder}/{fresh:032x}", self.config.prefix));
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
             match self.config.store.put_opts(&path, bytes.clone().into(), options).await {
                 Ok(_) => return Ok(path),

@@ -13,6 +13,7 @@ mod notification;
 mod objects;
 mod parts;
 mod run;
+mod signal;
 mod spec;
 
 pub use codec::MAX_RECORD_LEN;
@@ -22,6 +23,10 @@ pub use memo::{MemoEntry, decode_memo_entry, encode_memo_entry};
 pub use notification::{NotificationRow, decode_notification, encode_notification};
 pub(crate) use objects::encode_objects_row;
 pub use run::{decode_run, encode_run};
+pub use signal::{
+    BufferedSignal, SignalExpiry, decode_buffered_signal, decode_signal_expiry, decode_slot, encode_buffered_signal,
+    encode_signal_expiry, encode_signal_id, encode_slot,
+};
 pub use spec::{Spec, decode_spec, encode_spec};
 
 #[cfg(test)]

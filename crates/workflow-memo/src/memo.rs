@@ -120,7 +120,7 @@ impl Memo {
         check_key(key)?;
         self.check_seal(key)?;
         let MemoContext { objects, run_id, incarnation, revision, .. } = &*self.context;
-        let owner = ObjectOwner { run_id: run_id.clone(), incarnation: *incarnation };
+        let owner = ObjectOwner::Run { run_id: run_id.clone(), incarnation: *incarnation };
         let bytes = Bytes::copy_from_slice(value);
         loop {
             let value = objects.put(&owner, bytes.clone()).await?;

@@ -6,16 +6,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use workflow_core::{JobId, RunId};
-use workflow_effects::{Committer, Spec, StagedEffects};
+use workflow_core::{Effect, JobId, Notification, Run, RunId, SignalId, Transition, Value};
+use workflow_effects::{Commit, Committer, NotificationRow, Rejected, Spec, StagedEffects};
 
 use crate::ids::IdSource;
 use crate::lease::Leases;
-use crate::lower::Lowering;
-use crate::port::{Clock, QueuePort};
+use crate::lower::{Lowering, released};
+use crate::port::{Clock, QueuePort, Settlement};
 use crate::reads::RunReads;
 use crate::settings::{NOTIFICATION_SUFFIX, Settings};
-use crate::{RunOutcome, TerminalHook};
+use crate::signals::{GatheredSlots, Turns};
+use crate::{Error, HistoryLevel, Result, RunOutcome, TerminalHook};
 
 /// The priority of runs that do not ask for one.
 pub(crate) const DEFAULT_PRIORITY: u32 = 1_000;
@@ -35,6 +36,8 @@ pub(crate) struct Engine<R, H> {
     pub(crate) hook: Arc<H>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) queues: Queues,
+    /// Whose turn it is to change a record or a slot that is contended.
+    pub(crate) turns: Turns,
     /// Whether a loop runs on this runtime.
     pub(crate) running: AtomicBool,
 }
@@ -87,6 +90,7 @@ impl<R, H> Engine<R, H> {
         record: Option<&'a Bytes>,
         spec: &'a Spec,
         staged: &'a StagedEffects,
+        slots: &'a GatheredSlots,
     ) -> Lowering<'a> {
         Lowering {
             keys: &self.reads.keys,
@@ -97,6 +101,8 @@ impl<R, H> Engine<R, H> {
             record,
             spec,
             staged,
+            slots,
+            drawn: self.drawn(),
             notification: None,
             history: self.settings.history,
             attempted: None,
@@ -108,13 +114,75 @@ impl<R, H> Engine<R, H> {
         self.port.next_job_id()
     }
 
+    /// A number that nobody else has.
+    pub(crate) fn drawn(&self) -> SignalId {
+        SignalId::new(self.ids.random())
+    }
+
+    /// Hands over a commit that throws signals away, and says whether it was applied. One of unknown outcome is an
+    /// error and is not looked into: nothing tells whether a signal that is gone was thrown away or has reached a run,
+    /// which needs its payload.
+    pub(crate) async fn throw_away(&self, commit: Commit) -> Result<bool> {
+        match self.port.commit(vec![commit]).await.pop() {
+            Some(Ok(())) => Ok(true),
+            Some(Err(Rejected::Conflict)) => Ok(false),
+            Some(Err(Rejected::Invalid(error) | Rejected::Unknown(error))) => Err(error.into()),
+            None => Err(Error::Queue("the store gave no answer to a commit".into())),
+        }
+    }
+
     /// 64 random bits.
     pub(crate) fn entropy(&self) -> u64 {
         self.ids.random() as u64
     }
 }
 
+impl<R, H> Engine<R, H> {
+    /// What a row of the history keeps of the step in hand of `run`.
+    pub(crate) fn kept(&self, run: &Run) -> Option<Value> {
+        match run {
+            Run::Active(run) if self.settings.history == HistoryLevel::Full => Some(run.payload.clone()),
+            Run::Absent | Run::Active(_) | Run::Ended(_) => None,
+        }
+    }
+
+    /// Does what follows a transition that has become durable: what it has let go is removed, best effort, but for
+    /// what is [`kept`](Self::kept) of the step before it.
+    pub(crate) fn clean_up(&self, transition: &Transition, kept: Option<&Value>) {
+        for value in released(transition).filter(|value| Some(*value) != kept) {
+            let (objects, value) = (self.reads.objects.clone(), value.clone());
+            tokio::spawn(async move { objects.discard(&value).await });
+        }
+        for effect in &transition.effects {
+            if let Effect::DropDoorbell(job) = effect {
+                let (port, job) = (self.port.clone(), job.clone());
+                // One that stays is stale when it rings.
+                tokio::spawn(async move { drop(port.settle(Settlement::Drop(job)).await) });
+            }
+        }
+    }
+}
+
 impl<R, H: TerminalHook> Engine<R, H> {
+    /// The notification of an end that the hook observes. `result` is what the run has resulted in.
+    pub(crate) fn notification(
+        &self,
+        run_id: &RunId,
+        spec: &Spec,
+        transition: &Transition,
+        result: Option<&Bytes>,
+    ) -> Option<NotificationRow> {
+        let Run::Ended(ended) = &transition.next else { return None };
+        let result = ended.result.as_ref().and(result).map(|result| result.to_vec());
+        let outcome = RunOutcome::new(run_id, ended, spec, result);
+        self.observes(&outcome).then(|| NotificationRow {
+            state: Notification::new(self.next_job()),
+            status: ended.status,
+            error: ended.error.clone(),
+            final_step: ended.final_step,
+        })
+    }
+
     /// Whether the hook wants to know of `outcome`; one that panics is called, so that nothing is missed.
     pub(crate) fn observes(&self, outcome: &RunOutcome) -> bool {
         std::panic::catch_unwind(AssertUnwindSafe(|| self.hook.observes(outcome))).unwrap_or(true)

@@ -1,6 +1,6 @@
 //! What can go wrong with a call of the runtime, and whether asking again can help.
 
-use workflow_core::ParseRunIdError;
+use workflow_core::{ParseCorrelationKeyError, ParseRunIdError};
 
 /// The result of the runtime's calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -19,6 +19,22 @@ pub enum Error {
         run_id: String,
         /// The rule that it breaks.
         rule: ParseRunIdError,
+    },
+    /// A correlation key does not have the form of one.
+    #[error("invalid correlation key {key:?}: {rule}")]
+    InvalidCorrelationKey {
+        /// The key, cut to a readable length.
+        key: String,
+        /// The rule that it breaks.
+        rule: ParseCorrelationKeyError,
+    },
+    /// As many signals as may be are waiting for somebody who waits for them. Nothing was written.
+    #[error("{limit} signals are buffered for correlation key {key:?} already")]
+    SignalBufferFull {
+        /// The key, cut to a readable length.
+        key: String,
+        /// The setting `signal_limit`.
+        limit: u64,
     },
     /// A header of a submission breaks a limit.
     #[error("invalid header `{name}`: {problem}")]
@@ -108,6 +124,7 @@ impl Error {
         match self {
             Self::InputMismatch(_)
             | Self::InvalidRunId { .. }
+            | Self::InvalidCorrelationKey { .. }
             | Self::InvalidHeader { .. }
             | Self::InvalidOption { .. }
             | Self::NotFound(_)
@@ -115,7 +132,8 @@ impl Error {
             | Self::NoStore { .. }
             | Self::InvalidUrl { .. }
             | Self::AlreadyRunning(_) => true,
-            Self::Closed(_)
+            Self::SignalBufferFull { .. }
+            | Self::Closed(_)
             | Self::InUse
             | Self::Held { .. }
             | Self::Lock { .. }

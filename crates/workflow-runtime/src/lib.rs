@@ -10,6 +10,7 @@ pub mod port;
 mod reads;
 mod runtime;
 mod settings;
+mod signals;
 mod spec;
 mod step;
 #[cfg(feature = "taquba")]
@@ -17,7 +18,10 @@ mod taquba;
 mod views;
 mod worker;
 
-pub use workflow_core::{Jitter, MAX_RUN_ID_LEN, ParseRunIdError, RetryPolicy};
+pub use workflow_core::{
+    Jitter, MAX_CORRELATION_KEY_LEN, MAX_RUN_ID_LEN, MAX_WAIT_KEYS, ParseCorrelationKeyError, ParseRunIdError,
+    RetryPolicy,
+};
 pub use workflow_effects::{
     EffectsHandle, Error as EffectsError, KvReadHandle, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN,
     MAX_EFFECTS, MAX_INLINE_LIMIT, RESERVED_PREFIX, StagedEffects,
@@ -30,7 +34,10 @@ pub use crate::hook::{NoopTerminalHook, RunOutcome, TerminalEffects, TerminalHoo
 pub use crate::ids::{IdSource, RandomIds};
 pub use crate::lease::LeaseHandle;
 pub use crate::port::QueuePort;
-pub use crate::runtime::{RunnerHandle, WorkflowRuntime, WorkflowRuntimeBuilder};
+pub use crate::runtime::{
+    CancelOutcome, MAX_SIGNAL_ID_LEN, RunnerHandle, SignalOptions, SignalOutcome, WorkflowRuntime,
+    WorkflowRuntimeBuilder,
+};
 pub use crate::settings::{MAX_QUEUE_NAME_LEN, Settings};
 pub use crate::spec::{
     MAX_HEADER_NAME_LEN, MAX_HEADER_VALUE_LEN, MAX_HEADERS, MAX_HEADERS_LEN, RESERVED_HEADER_PREFIX, RunSpec,
@@ -39,7 +46,7 @@ pub use crate::spec::{
 pub use crate::step::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, Trigger};
 #[cfg(feature = "taquba")]
 pub use crate::taquba::{RunReader, Storage, StoreReader, TaqubaQueue, open, open_on, open_reader};
-pub use crate::views::{HistoryEntry, HistoryLevel, RunPhase, RunStatus, StepEnd};
+pub use crate::views::{BufferedSignal, HistoryEntry, HistoryLevel, RunPhase, RunStatus, StepEnd};
 
 /// Compiles and runs the snippets of the guide.
 #[cfg(doctest)]

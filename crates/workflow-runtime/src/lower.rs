@@ -1,14 +1,18 @@
 //! Lowering: the one place that turns a decision into keys, bytes and jobs.
 
+mod slots;
+
 use bytes::Bytes;
-use workflow_core::{Effect, Incarnation, JobId, Run, RunId, Timestamp, Transition, Value};
+use workflow_core::{Effect, Incarnation, JobId, Phase, Run, RunId, SignalId, Timestamp, Transition, Value};
 use workflow_effects::{
     BellTarget, Commit, Doorbell, Enqueue, KeySpace, NotificationRow, RecordedEnd, Spec, StagedEffects, StepRow,
     encode_doorbell, encode_notification, encode_run, encode_spec, encode_step_row,
 };
 
+pub(crate) use self::slots::write_slot;
 use crate::HistoryLevel;
 use crate::engine::{DEFAULT_PRIORITY, Queues};
+use crate::signals::GatheredSlots;
 
 /// What lowering needs to know besides the transition.
 pub(crate) struct Lowering<'a> {
@@ -23,6 +27,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) spec: &'a Spec,
     /// What the step or the submission staged.
     pub(crate) staged: &'a StagedEffects,
+    /// The slots of the keys that the transition is about.
+    pub(crate) slots: &'a GatheredSlots,
+    /// A number that no other commit has.
+    pub(crate) drawn: SignalId,
     /// The notification of an end that the hook observes, with its job.
     pub(crate) notification: Option<NotificationRow>,
     /// How much is written down of steps.
@@ -37,6 +45,8 @@ pub(crate) struct Attempted {
     /// The step, and what it was called with.
     pub(crate) step: u32,
     pub(crate) payload: Value,
+    /// The key of the signal that it was called with.
+    pub(crate) signal_key: Option<String>,
     /// Its number, from 1.
     pub(crate) attempt: u32,
     pub(crate) started_at: Timestamp,
@@ -61,7 +71,11 @@ pub(crate) fn lower(lowering: &Lowering<'_>, transition: &Transition) -> Commit 
             Effect::ApplyStaged => apply_staged(&mut commit, lowering.staged),
             Effect::RecordStep => record_step(&mut commit, lowering, transition, incarnation),
             Effect::NotifyEnd => notify(&mut commit, lowering, incarnation),
-            Effect::ReleaseValue(_) => {}
+            Effect::RegisterWaiter { keys } => lowering.register_waiter(&mut commit, transition, incarnation, keys),
+            Effect::FreeWaiter { keys } => lowering.free_waiter(&mut commit, keys),
+            Effect::TakeSignal { key } => lowering.take_signal(&mut commit, key),
+            // These two follow the commit.
+            Effect::DropDoorbell(_) | Effect::ReleaseValue(_) => {}
         }
     }
     commit
@@ -114,8 +128,12 @@ fn record_step(commit: &mut Commit, lowering: &Lowering<'_>, transition: &Transi
     let Some(attempted) = &lowering.attempted else { return };
     let end = match &transition.next {
         Run::Ended(ended) => ended.status.into(),
-        Run::Active(run) if run.phase.due().is_some() => RecordedEnd::Delayed,
-        Run::Active(_) | Run::Absent => RecordedEnd::Continued,
+        Run::Active(run) => match run.phase {
+            Phase::Ready => RecordedEnd::Continued,
+            Phase::BackingOff { .. } | Phase::Delayed { .. } => RecordedEnd::Delayed,
+            Phase::Waiting { .. } => RecordedEnd::Waited,
+        },
+        Run::Absent => RecordedEnd::Continued,
     };
     let (written, payload) = match lowering.history {
         HistoryLevel::Off => (false, None),
@@ -124,7 +142,7 @@ fn record_step(commit: &mut Commit, lowering: &Lowering<'_>, transition: &Transi
     };
     if written {
         let Attempted { step, attempt, started_at, ended_at, .. } = *attempted;
-        let row = StepRow { attempt, started_at, ended_at, end, payload };
+        let row = StepRow { attempt, started_at, ended_at, end, payload, signal_key: attempted.signal_key.clone() };
         commit.puts.push((lowering.keys.history(lowering.run_id, incarnation, step), encode_step_row(&row)));
     }
 }
@@ -132,7 +150,10 @@ fn record_step(commit: &mut Commit, lowering: &Lowering<'_>, transition: &Transi
 /// The values that nothing names any more once `transition` is durable.
 pub(crate) fn released(transition: &Transition) -> impl Iterator<Item = &Value> {
     let named = |value: &Value| match &transition.next {
-        Run::Active(run) => run.payload.object() == value.object(),
+        Run::Active(run) => {
+            let signal = run.signal.as_ref().and_then(|signal| signal.payload.object());
+            run.payload.object() == value.object() || signal == value.object()
+        }
         Run::Ended(run) => run.result.as_ref().is_some_and(|result| result.object() == value.object()),
         Run::Absent => false,
     };

@@ -57,8 +57,9 @@ pub trait QueuePort: KvStore {
     /// in progress the answer says nothing.
     fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error>;
 
-    /// Ends a claim after the commit that it led to. Repeats itself until the settlement is durable or the claim is
-    /// gone, which is no error; it carries no effects, so that a repetition changes nothing.
+    /// Ends a claim, or a job that nobody has claimed, after the commit that it led to. Repeats itself until the
+    /// settlement is durable, or the claim or job is gone, which is no error; it carries no effects, so that a repetition
+    /// changes nothing.
     ///
     /// # Errors
     ///
@@ -80,6 +81,13 @@ pub trait QueuePort: KvStore {
     /// wrongly true until a claim takes fewer jobs than it asks for, and wrongly false only for jobs that this process
     /// did not make ready by a commit it was answered: those of others, and those that come back.
     fn may_have_ready_job(&self, queue: &str) -> bool;
+
+    /// Whether somebody may hold `job`: it was claimed, and not settled since. A claim whose lease is over may count.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error>;
 
     /// The ids of the dead jobs of `queue`, in no particular order, at most `limit`.
     ///
@@ -154,4 +162,6 @@ pub enum Settlement {
     Ack(Claim),
     /// The job is kept among the dead ones, with the reason.
     Dead(Claim, String),
+    /// A job that nobody holds is forgotten. One that somebody holds, or that is not there, is left as it is.
+    Drop(JobId),
 }

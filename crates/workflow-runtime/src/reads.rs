@@ -67,9 +67,11 @@ impl RunReads {
 
     /// How far the run is, seen at `now`.
     pub(crate) async fn status(&self, run_id: &RunId, now: Timestamp) -> Result<Option<RunStatus>> {
-        let (incarnation, phase, step, attempts_used) = match self.gather(run_id, Read::Durable).await?.run {
+        let run = self.gather(run_id, Read::Durable).await?.run;
+        let cancel_requested = matches!(&run, Run::Active(run) if run.cancel.is_some());
+        let (incarnation, phase, step, attempts_used) = match run {
             Run::Absent => return Ok(None),
-            Run::Active(run) => (run.incarnation, phase_at(run.phase, now), run.step, run.attempts.used),
+            Run::Active(run) => (run.incarnation, phase_at(&run.phase, now), run.step, run.attempts.used),
             Run::Ended(ended) => {
                 let (status, at) = (ended.status.into(), ended.ended_at.into());
                 (ended.incarnation, RunPhase::Ended { status, at }, ended.final_step, 0)
@@ -81,6 +83,7 @@ impl RunReads {
             phase,
             step,
             attempts_used,
+            cancel_requested,
             max_attempts: spec.max_attempts,
             submitted_at: spec.submitted_at.into(),
         }))
@@ -115,20 +118,23 @@ impl RunReads {
 
     async fn entry(&self, run_id: &RunId, key: &[u8], row: &[u8]) -> Result<HistoryEntry> {
         let step = self.keys.parse_history_step(key).ok_or_else(|| corrupt(run_id, "a row of its history is none"))?;
-        let StepRow { attempt, started_at, ended_at, end, payload } = decode_step_row(run_id, row)?;
+        let StepRow { attempt, started_at, ended_at, end, payload, signal_key } = decode_step_row(run_id, row)?;
         let payload = match payload {
             Some(value) => Some(self.objects.get(&value).await?.to_vec()),
             None => None,
         };
         let (started_at, ended_at) = (started_at.into(), ended_at.into());
-        Ok(HistoryEntry { step, attempt, started_at, ended_at, end: end.into(), payload })
+        Ok(HistoryEntry { step, attempt, started_at, ended_at, end: end.into(), payload, signal_key })
     }
 }
 
-fn phase_at(phase: Phase, now: Timestamp) -> RunPhase {
-    match phase {
+fn phase_at(phase: &Phase, now: Timestamp) -> RunPhase {
+    match *phase {
         Phase::BackingOff { until } if until > now => RunPhase::BackingOff { until: until.into() },
         Phase::Delayed { until } if until > now => RunPhase::Delayed { until: until.into() },
+        Phase::Waiting { ref keys, until } => {
+            RunPhase::Waiting { keys: keys.iter().map(ToString::to_string).collect(), until: until.map(Into::into) }
+        }
         Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. } => RunPhase::Ready,
     }
 }

@@ -1,6 +1,8 @@
 //! The handle that applications hold: submit runs, wait for them, run the loop.
 
 mod builder;
+mod cancel;
+mod signal;
 mod submit;
 mod views;
 
@@ -13,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 use workflow_effects::KvReadHandle;
 
 pub use self::builder::WorkflowRuntimeBuilder;
+pub use self::cancel::CancelOutcome;
+pub use self::signal::{MAX_SIGNAL_ID_LEN, SignalOptions, SignalOutcome};
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::{Error, Result, StepRunner, TerminalHook, worker};

@@ -38,6 +38,12 @@ pub struct Settings {
     pub lease: Duration,
     /// How long running steps may go on after the shutdown began, before they are handed back. 30 s.
     pub shutdown_grace: Duration,
+    /// How long a step may go on after its run was cancelled, before the run ends without it. 30 s.
+    pub cancel_grace: Duration,
+    /// How many signals wait for a wait on one correlation key at most. 100,000.
+    pub signal_limit: u64,
+    /// How long a signal is kept that nobody waits for, and an idempotency id remembered. 7 days.
+    pub signal_ttl: Duration,
     /// How much is written down of the steps of a run. The step that ended it.
     pub history: HistoryLevel,
     /// How often a failing hook is called, at least 1. 20.
@@ -61,6 +67,9 @@ impl Default for Settings {
             step_timeout: None,
             lease: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(30),
+            cancel_grace: Duration::from_secs(30),
+            signal_limit: 100_000,
+            signal_ttl: Duration::from_secs(7 * 24 * 3600),
             history: HistoryLevel::Ends,
             hook_attempts: 20,
             inline_limit: 32 * 1024,

@@ -32,7 +32,8 @@ pub struct Step {
     pub attempts: u32,
     /// A transient failure on the attempt with this number ends the run.
     pub max_attempts: u32,
-    /// Fires when the attempt is broken off: its time is up, its lease is lost, or the runtime stops. Cancelling it
+    /// Fires when the run is cancelled: whatever the step returns then is discarded, so it should stop soon. Fires as
+    /// well when the attempt is broken off: its time is up, its lease is lost, or the runtime stops. Cancelling it
     /// here reaches only its own children.
     pub cancel_token: CancellationToken,
     /// The lease of the delivery.
@@ -45,6 +46,11 @@ pub struct Step {
     pub effects: EffectsHandle,
     /// Committed application KV. It does not see what this step has staged.
     pub kv: KvReadHandle,
+    /// The payload of the signal that ended the wait before this step; `None` when the wait timed out, or there was
+    /// none. Every attempt of the step sees the same.
+    pub signal: Option<Vec<u8>>,
+    /// The correlation key that the signal came on.
+    pub signal_key: Option<String>,
 }
 
 impl Step {
@@ -72,6 +78,8 @@ impl Step {
             run_memo: Memo::detached(),
             effects: EffectsHandle::detached(),
             kv: KvReadHandle::detached(),
+            signal: None,
+            signal_key: None,
         }
     }
 
@@ -92,6 +100,7 @@ impl fmt::Debug for Step {
             .field("payload_len", &self.payload.len())
             .field("header_names", &header_names)
             .field("job_id", &self.job_id)
+            .field("signal_len", &self.signal.as_ref().map(Vec::len))
             .field("attempts", &self.attempts)
             .field("max_attempts", &self.max_attempts)
             .finish_non_exhaustive()
@@ -133,6 +142,22 @@ pub enum Trigger {
     Immediate,
     /// Not before this delay has passed, counted from the end of the step that asked for it.
     After(Duration),
+    /// When a signal comes on the key, or without one once the timeout is over; [`Duration::MAX`] waits for ever. A
+    /// signal that came before the wait and is still buffered counts, and the next step starts at once.
+    OnSignal {
+        /// The key: 1 to 1,024 bytes of any text. One run waits for a key at a time; a second one fails its step.
+        correlation_key: String,
+        /// Counted from the end of the step that asked for it.
+        timeout: Duration,
+    },
+    /// As [`OnSignal`](Self::OnSignal), on several keys: the first signal ends the wait on all of them. Of signals that
+    /// are buffered already, the one of the key that is named first is taken.
+    OnAnySignal {
+        /// The keys: 1 to 16, each once.
+        correlation_keys: Vec<String>,
+        /// Counted from the end of the step that asked for it.
+        timeout: Duration,
+    },
 }
 
 /// A runner's answer.
@@ -172,6 +197,23 @@ impl StepOutcome {
     /// Goes on after `delay`. A delay beyond the year 9999 means never.
     pub fn continue_after(payload: Vec<u8>, delay: Duration) -> Self {
         Self::Continue { payload, when: Trigger::After(delay) }
+    }
+
+    /// Goes on when a signal comes on `correlation_key`, or once `timeout` is over. The next step finds the signal in
+    /// [`Step::signal`].
+    pub fn continue_on_signal(payload: Vec<u8>, correlation_key: impl Into<String>, timeout: Duration) -> Self {
+        Self::Continue { payload, when: Trigger::OnSignal { correlation_key: correlation_key.into(), timeout } }
+    }
+
+    /// Goes on when a signal comes on one of `correlation_keys`, or once `timeout` is over. The next step finds the
+    /// signal in [`Step::signal`] and its key in [`Step::signal_key`].
+    pub fn continue_on_any_signal<K: Into<String>>(
+        payload: Vec<u8>,
+        correlation_keys: impl IntoIterator<Item = K>,
+        timeout: Duration,
+    ) -> Self {
+        let correlation_keys = correlation_keys.into_iter().map(Into::into).collect();
+        Self::Continue { payload, when: Trigger::OnAnySignal { correlation_keys, timeout } }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct RunStatus {
     pub step: u32,
     /// Attempts of the step in hand that are over: failed ones, and deliveries that were lost.
     pub attempts_used: u32,
+    /// Whether somebody has asked for the end of the run, which comes once the step in hand has stopped.
+    pub cancel_requested: bool,
     /// Attempts that each step may use.
     pub max_attempts: u32,
     /// When the run was submitted.
@@ -25,7 +27,7 @@ pub struct RunStatus {
 }
 
 /// What a run does or waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunPhase {
     /// The step in hand executes, or waits for a worker.
@@ -40,6 +42,13 @@ pub enum RunPhase {
         /// When.
         until: SystemTime,
     },
+    /// The next step starts when a signal comes.
+    Waiting {
+        /// The correlation keys, one of which it is to come on.
+        keys: Vec<String>,
+        /// When the step starts without one, if ever.
+        until: Option<SystemTime>,
+    },
     /// The run has ended.
     Ended {
         /// How.
@@ -47,6 +56,20 @@ pub enum RunPhase {
         /// When.
         at: SystemTime,
     },
+}
+
+/// A signal that nobody has waited for yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BufferedSignal {
+    /// What it carries.
+    pub payload: Vec<u8>,
+    /// When it came.
+    pub sent_at: SystemTime,
+    /// Until when it is kept, at least.
+    pub expires_at: SystemTime,
+    /// The id by which its sender makes sure that it counts once.
+    pub id: Option<String>,
 }
 
 /// How much is written down of the steps of a run.
@@ -68,7 +91,7 @@ pub enum HistoryLevel {
 pub struct HistoryEntry {
     /// The step.
     pub step: u32,
-    /// The number of the attempt that ended it, from 1.
+    /// The number of the attempt that ended it, from 1; 0 when the run was cancelled before one began.
     pub attempt: u32,
     /// When that attempt started.
     pub started_at: SystemTime,
@@ -78,6 +101,8 @@ pub struct HistoryEntry {
     pub end: StepEnd,
     /// What the step was called with, where the [`HistoryLevel`] keeps it.
     pub payload: Option<Vec<u8>>,
+    /// The correlation key of the signal that the step was called with.
+    pub signal_key: Option<String>,
 }
 
 /// What came of a step.
@@ -88,6 +113,8 @@ pub enum StepEnd {
     Continued,
     /// Another step followed later.
     Delayed,
+    /// Another step followed a wait for a signal.
+    Waited,
     /// The run succeeded.
     Succeeded,
     /// The run failed.
@@ -101,6 +128,7 @@ impl From<RecordedEnd> for StepEnd {
         match end {
             RecordedEnd::Continued => Self::Continued,
             RecordedEnd::Delayed => Self::Delayed,
+            RecordedEnd::Waited => Self::Waited,
             RecordedEnd::Succeeded => Self::Succeeded,
             RecordedEnd::Failed => Self::Failed,
             RecordedEnd::Cancelled => Self::Cancelled,

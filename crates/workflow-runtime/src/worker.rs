@@ -3,10 +3,12 @@
 mod attempt;
 mod backoff;
 mod delivery;
+mod expiry;
 mod fetch;
 mod hand;
 mod notification;
 mod slots;
+mod trigger;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -45,6 +47,8 @@ where
     let stop = Stop { draining: CancellationToken::new(), aborting: CancellationToken::new() };
     let leases = engine.leases.clone();
     let _renewals = AbortOnDropHandle::new(tokio::spawn(async move { leases.renew_forever().await }));
+    let expiring = engine.clone();
+    let _expiry = AbortOnDropHandle::new(tokio::spawn(async move { expiry::forget_signals(&expiring).await }));
     info!(queue = engine.settings.queue_name, "workflow runtime started");
 
     let sources = async {

@@ -174,6 +174,7 @@ macro_rules! conformance {
             scans::a_scan_shows_what_its_range_says,
             scans::pages_follow_each_other_without_a_gap,
             settlements::a_dead_job_is_kept_and_not_delivered,
+            settlements::a_job_that_nobody_holds_can_be_dropped,
             settlements::a_repeated_settlement_changes_nothing,
             settlements::a_settlement_is_answered_once_it_is_durable,
             settlements::a_settlement_whose_caller_gives_up_goes_on,

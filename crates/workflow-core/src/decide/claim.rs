@@ -1,29 +1,54 @@
 //! A delivery: starts the step, waits, or means nothing.
 
-use super::end::{End, end};
-use super::{current, revised};
+use super::cancel::cancelled;
+use super::end::{End, end, leave_wait};
+use super::{guarded, revised};
 use crate::{
-    Action, ActiveRun, Attempts, ClaimVerdict, Claimed, Effect, EndedRun, Phase, Reason, Run, Transition, TurnCame,
+    Action, ActiveRun, Attempts, ClaimVerdict, Claimed, Effect, EndedRun, JobId, Phase, Reason, Run, Timestamp,
+    Transition, TurnCame,
 };
 
 pub(super) fn claimed(run: &Run, event: Claimed) -> Transition {
-    match run {
-        Run::Absent => Transition::keep(run, Action::Discard, Reason::NoRun),
-        Run::Ended(ended) => after_the_end(run, ended, &event),
-        Run::Active(active) => {
-            if active.incarnation != event.incarnation || active.job != event.job {
-                return Transition::keep(run, Action::Discard, Reason::StaleDoorbell);
-            }
-            if active.attempts.is_late(event.deliveries) {
-                return Transition::keep(run, Action::Discard, Reason::LateAttempt);
-            }
-            match active.phase {
-                Phase::BackingOff { until } | Phase::Delayed { until } if until > event.now => {
-                    rang_early(active, event)
-                }
-                Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. } => due(run, active, &event),
-            }
+    let active = match run {
+        Run::Absent => return Transition::keep(run, Action::Discard, Reason::NoRun),
+        Run::Ended(ended) => return after_the_end(run, ended, &event),
+        Run::Active(active) => active,
+    };
+    if active.incarnation != event.incarnation || active.job != event.job {
+        return Transition::keep(run, Action::Discard, Reason::StaleDoorbell);
+    }
+    if active.attempts.is_late(event.deliveries) {
+        return Transition::keep(run, Action::Discard, Reason::LateAttempt);
+    }
+    if let Some(request) = &active.cancel {
+        return cancelled(active, request, event.now);
+    }
+    match active.phase {
+        Phase::BackingOff { until } | Phase::Delayed { until } if until > event.now => {
+            rang_early(active, until, active.attempts.replaced(event.deliveries), event.next_job)
         }
+        Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. } => due(run, active, &event),
+        Phase::Waiting { until: None, .. } => Transition::keep(run, Action::Discard, Reason::NotBegun),
+        // Nothing of the step has started, so no delivery that was lost is counted.
+        Phase::Waiting { until: Some(until), .. } if until > event.now => {
+            rang_early(active, until, Attempts::default(), event.next_job)
+        }
+        Phase::Waiting { until: Some(_), .. } => timed_out(active, &event),
+    }
+}
+
+/// A wait that is over without a signal is resolved before the step starts: every attempt sees the same answer. What
+/// was lost of the doorbell before that has started nothing.
+fn timed_out(active: &ActiveRun, event: &Claimed) -> Transition {
+    let attempts = Attempts::next_step_in(event.deliveries);
+    Transition {
+        next: revised(active, |run| {
+            run.phase = Phase::Ready;
+            run.attempts = attempts;
+        }),
+        action: Action::Execute { attempt: attempts.number(event.deliveries) },
+        effects: leave_wait(active).into_iter().collect(),
+        reason: Reason::TimedOut,
     }
 }
 
@@ -36,19 +61,14 @@ fn after_the_end(run: &Run, ended: &EndedRun, event: &Claimed) -> Transition {
     }
 }
 
-/// A new doorbell at the due time replaces the one that rang. What was lost before this one is counted.
-fn rang_early(active: &ActiveRun, event: Claimed) -> Transition {
-    let due = active.phase.due();
+/// A new doorbell at the due time replaces the one that rang.
+fn rang_early(active: &ActiveRun, until: Timestamp, attempts: Attempts, job: JobId) -> Transition {
     let next = revised(active, |run| {
-        run.job = event.next_job.clone();
-        run.attempts = run.attempts.replaced(event.deliveries);
+        run.job = job.clone();
+        run.attempts = attempts;
     });
-    Transition {
-        next,
-        action: Action::Ack,
-        effects: vec![Effect::EnqueueStep { job: event.next_job, due }],
-        reason: Reason::RangEarly,
-    }
+    let effects = vec![Effect::EnqueueStep { job, due: Some(until) }];
+    Transition { next, action: Action::Ack, effects, reason: Reason::RangEarly }
 }
 
 fn due(run: &Run, active: &ActiveRun, event: &Claimed) -> Transition {
@@ -82,12 +102,9 @@ fn attempts_lost(active: &ActiveRun, event: &Claimed) -> Transition {
 }
 
 pub(super) fn turn_came(run: &Run, event: &TurnCame) -> Transition {
-    match current(run, &event.attempt) {
-        Err(reason) => Transition::keep(run, Action::Discard, reason),
-        Ok(active) => {
-            let attempts = Attempts { parked: false, ..active.attempts };
-            let action = Action::Execute { attempt: attempts.number(event.attempt.deliveries) };
-            recounted(run, active, attempts, action, Reason::StartedAfterLoss)
-        }
-    }
+    guarded(run, &event.attempt, event.now, |active| {
+        let attempts = Attempts { parked: false, ..active.attempts };
+        let action = Action::Execute { attempt: attempts.number(event.attempt.deliveries) };
+        recounted(run, active, attempts, action, Reason::StartedAfterLoss)
+    })
 }

@@ -1,6 +1,6 @@
 //! The end of a run: one transition with everything that belongs to it.
 
-use crate::{Action, ActiveRun, Effect, EndedRun, Reason, Run, Status, Timestamp, Transition, Value};
+use crate::{Action, ActiveRun, Effect, EndedRun, Phase, Reason, Run, Status, Timestamp, Transition, Value};
 
 /// How and when a run ends.
 pub(super) struct End {
@@ -15,6 +15,11 @@ impl End {
     /// A failure whose job goes to the dead letters.
     pub(super) fn dead_letter(error: String, at: Timestamp) -> Self {
         Self { status: Status::Failed, result: None, error: Some(error), at, dead_letter: true }
+    }
+
+    /// An end that somebody asked for.
+    pub(super) fn cancelled(error: Option<String>, at: Timestamp) -> Self {
+        Self { status: Status::Cancelled, result: None, error, at, dead_letter: false }
     }
 }
 
@@ -31,10 +36,28 @@ pub(super) fn end(active: &ActiveRun, end: End, reason: Reason) -> Transition {
         final_job: active.job.clone(),
         dead_letter: end.dead_letter,
     };
-    Transition {
-        next: Run::Ended(next),
-        action,
-        effects: vec![Effect::RecordStep, Effect::NotifyEnd, Effect::ReleaseValue(active.payload.clone())],
-        reason,
+    let mut effects = vec![Effect::RecordStep, Effect::NotifyEnd];
+    effects.extend(leave_wait(active));
+    effects.extend(release_step(active));
+    Transition { next: Run::Ended(next), action, effects, reason }
+}
+
+/// What goes with the end of a wait: its keys are free.
+pub(super) fn leave_wait(active: &ActiveRun) -> Option<Effect> {
+    match &active.phase {
+        Phase::Waiting { keys, .. } => Some(Effect::FreeWaiter { keys: keys.clone() }),
+        Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. } => None,
     }
+}
+
+/// What goes with a change that no delivery brings: a doorbell that is still to ring would ring for nobody.
+pub(super) fn drop_doorbell(active: &ActiveRun, now: Timestamp) -> Option<Effect> {
+    let is_under_way = active.phase.due().is_some_and(|due| due > now);
+    is_under_way.then(|| Effect::DropDoorbell(active.job.clone()))
+}
+
+/// What goes with the step in hand: the values that it was called with.
+pub(super) fn release_step(active: &ActiveRun) -> impl Iterator<Item = Effect> {
+    let signal = active.signal.as_ref().map(|signal| &signal.payload);
+    [Some(&active.payload), signal].into_iter().flatten().cloned().map(Effect::ReleaseValue)
 }

@@ -1,22 +1,18 @@
 //! A failed attempt: another one after a pause, or the end.
 
 use super::end::{End, end};
-use super::{current, revised};
+use super::{guarded, revised};
 use crate::failure::AfterFailure;
 use crate::{Action, ActiveRun, AttemptFailed, Attempts, Effect, Phase, Reason, Run, Timestamp, Transition};
 
-pub(super) fn step_failed(run: &Run, event: AttemptFailed) -> Transition {
-    let active = match current(run, &event.attempt) {
-        Ok(active) => active,
-        Err(reason) => return Transition::keep(run, Action::Discard, reason),
-    };
-    match event.follow_up(&active.attempts) {
-        AfterFailure::GiveUp(reason) => end(active, End::dead_letter(event.failure.message, event.now), reason),
+pub(super) fn step_failed(run: &Run, event: &AttemptFailed) -> Transition {
+    guarded(run, &event.attempt, event.now, |active| match event.follow_up(&active.attempts) {
+        AfterFailure::GiveUp(reason) => end(active, End::dead_letter(event.failure.message.clone(), event.now), reason),
         AfterFailure::Retry { attempts, until } => retry(active, event, attempts, until),
-    }
+    })
 }
 
-fn retry(active: &ActiveRun, event: AttemptFailed, attempts: Attempts, until: Timestamp) -> Transition {
+fn retry(active: &ActiveRun, event: &AttemptFailed, attempts: Attempts, until: Timestamp) -> Transition {
     let next = revised(active, |run| {
         run.job = event.next_job.clone();
         run.phase = Phase::BackingOff { until };
@@ -26,7 +22,7 @@ fn retry(active: &ActiveRun, event: AttemptFailed, attempts: Attempts, until: Ti
     Transition {
         next,
         action: Action::Ack,
-        effects: vec![Effect::EnqueueStep { job: event.next_job, due }],
+        effects: vec![Effect::EnqueueStep { job: event.next_job.clone(), due }],
         reason: Reason::Retrying,
     }
 }

@@ -1,24 +1,16 @@
 //! A delivery given back at shutdown: the attempt counts as if it had never begun.
 
-use super::{current, revised};
+use super::{guarded, revised};
 use crate::{Action, Effect, HandedBack, Reason, Run, Transition};
 
-pub(super) fn handed_back(run: &Run, event: HandedBack) -> Transition {
-    let active = match current(run, &event.attempt) {
-        Ok(active) => active,
-        Err(reason) => return Transition::keep(run, Action::Discard, reason),
-    };
-    let next = revised(active, |run| {
-        run.job = event.next_job.clone();
-        run.attempts = run.attempts.replaced(event.attempt.deliveries);
-    });
-    Transition {
-        next,
-        action: Action::Ack,
-        effects: vec![Effect::EnqueueStep {
-            job: event.next_job,
-            due: active.phase.due().filter(|due| *due > event.now),
-        }],
-        reason: Reason::HandedBack,
-    }
+pub(super) fn handed_back(run: &Run, event: &HandedBack) -> Transition {
+    guarded(run, &event.attempt, event.now, |active| {
+        let next = revised(active, |run| {
+            run.job = event.next_job.clone();
+            run.attempts = run.attempts.replaced(event.attempt.deliveries);
+        });
+        let due = active.phase.due().filter(|due| *due > event.now);
+        let effects = vec![Effect::EnqueueStep { job: event.next_job.clone(), due }];
+        Transition { next, action: Action::Ack, effects, reason: Reason::HandedBack }
+    })
 }

@@ -1,70 +1,117 @@
 //! A runner's answer: the run moves on or ends, and what the step staged commits with it.
 
-use super::end::{End, end};
-use super::{current, revised};
+use super::end::{End, end, release_step};
+use super::{guarded, revised};
 use crate::{
-    Action, ActiveRun, Attempts, Effect, Outcome, Phase, Reason, Run, Status, StepReturned, Timestamp, Transition,
-    Value,
+    Action, ActiveRun, Attempts, CorrelationKey, Effect, JobId, KeyState, Outcome, Phase, Reason, Run, Signal, Status,
+    StepReturned, Timestamp, Transition, Value, WaitKey, When,
 };
 
 pub(super) fn step_returned(run: &Run, event: StepReturned) -> Transition {
-    let active = match current(run, &event.attempt) {
-        Ok(active) => active,
-        Err(reason) => return Transition::keep(run, Action::Discard, reason),
-    };
-    let now = event.now;
-    match event.outcome {
-        Outcome::Continue { payload, due } => {
-            let due = due.filter(|due| *due > now);
-            go_on(
-                active,
-                event.attempt.deliveries,
-                Next { payload, due, inline: event.inline, job: event.next_job, now },
-            )
-        }
+    let StepReturned { attempt, outcome, now, next_job, inline } = event;
+    let value = outcome.value().cloned();
+    let mut transition = guarded(run, &attempt, now, |active| match outcome {
+        Outcome::Continue { payload, when } => match start(when, now) {
+            Ok(start) => {
+                go_on(active, Next { payload, start, deliveries: attempt.deliveries, inline, job: next_job, now })
+            }
+            Err(key) => {
+                let message = format!("correlation key {:?} has a waiter already", key.as_str());
+                end(active, End::dead_letter(message, now), Reason::KeyTaken)
+            }
+        },
         Outcome::Succeed { result } => ended(active, Status::Succeeded, Some(result), None, now),
         Outcome::Fail { reason } => ended(active, Status::Failed, None, Some(reason), now),
         Outcome::Cancel { reason } => ended(active, Status::Cancelled, None, Some(reason), now),
+    });
+    // An answer that does not count lets its value go. A late attempt writes nothing, so it releases nothing either:
+    // whoever stored the value knows.
+    let counts = transition.effects.contains(&Effect::ApplyStaged);
+    if !counts && transition.action != Action::Discard {
+        transition.effects.extend(value.map(Effect::ReleaseValue));
     }
+    transition
+}
+
+/// How the next step starts.
+enum Start {
+    /// At once, with the signal that ended a wait before it began.
+    AtOnce(Option<Signal>, Reason),
+    Later(Timestamp),
+    OnSignal(Vec<CorrelationKey>, Option<Timestamp>),
+}
+
+/// When the next step starts, or the key that another run waits for.
+fn start(when: When, now: Timestamp) -> Result<Start, CorrelationKey> {
+    match when {
+        When::Now => Ok(Start::AtOnce(None, Reason::Continued)),
+        When::At(due) if due > now => Ok(Start::Later(due)),
+        When::At(_) => Ok(Start::AtOnce(None, Reason::Continued)),
+        When::OnSignal { keys, until } => wait(keys, until, now),
+    }
+}
+
+fn wait(keys: Vec<WaitKey>, until: Option<Timestamp>, now: Timestamp) -> Result<Start, CorrelationKey> {
+    if let Some(taken) = keys.iter().find(|key| key.state == KeyState::Taken) {
+        return Err(taken.key.clone());
+    }
+    let buffered = keys.iter().find_map(|key| match &key.state {
+        KeyState::Buffered(signal) => Some(signal.clone()),
+        KeyState::Free | KeyState::Taken => None,
+    });
+    Ok(match (buffered, until) {
+        (Some(signal), _) => Start::AtOnce(Some(signal), Reason::ConsumedBuffered),
+        (None, Some(until)) if until <= now => Start::AtOnce(None, Reason::WaitedNoTime),
+        (None, until) => Start::OnSignal(keys.into_iter().map(|key| key.key).collect(), until),
+    })
 }
 
 /// What is known of the step that follows.
 struct Next {
     payload: Value,
-    due: Option<Timestamp>,
+    start: Start,
+    deliveries: u32,
     inline: bool,
-    job: crate::JobId,
+    job: JobId,
     now: Timestamp,
 }
 
-fn go_on(active: &ActiveRun, deliveries: u32, next: Next) -> Transition {
+fn go_on(active: &ActiveRun, next: Next) -> Transition {
     let Some(step) = active.step.checked_add(1) else {
         let message = format!("step {} is the last a run can have", active.step);
-        let mut transition = end(active, End::dead_letter(message, next.now), Reason::StepLimit);
-        transition.effects.push(Effect::ReleaseValue(next.payload));
-        return transition;
+        return end(active, End::dead_letter(message, next.now), Reason::StepLimit);
     };
-    let inline = next.inline && next.due.is_none();
     let mut effects = vec![Effect::ApplyStaged, Effect::RecordStep];
+    let (phase, signal, reason) = match next.start {
+        Start::AtOnce(signal, reason) => {
+            effects.extend(signal.iter().map(|signal| Effect::TakeSignal { key: signal.key.clone() }));
+            (Phase::Ready, signal, reason)
+        }
+        Start::Later(until) => (Phase::Delayed { until }, None, Reason::Delayed),
+        Start::OnSignal(keys, until) => {
+            effects.push(Effect::RegisterWaiter { keys: keys.clone() });
+            (Phase::Waiting { keys, until }, None, Reason::Waiting)
+        }
+    };
+    let inline = next.inline && phase == Phase::Ready;
+    if !inline && phase.has_doorbell() {
+        effects.push(Effect::EnqueueStep { job: next.job.clone(), due: phase.due() });
+    }
+    effects.extend(release_step(active));
     let run = revised(active, |run| {
         run.step = step;
         run.payload = next.payload;
-        run.phase = next.due.map_or(Phase::Ready, |until| Phase::Delayed { until });
-        if inline {
-            run.attempts = Attempts::next_step_in(deliveries);
-        } else {
-            run.attempts = Attempts::default();
-            run.job = next.job.clone();
+        run.phase = phase;
+        run.signal = signal;
+        run.attempts = if inline { Attempts::next_step_in(next.deliveries) } else { Attempts::default() };
+        if !inline {
+            run.job = next.job;
         }
     });
-    if !inline {
-        effects.push(Effect::EnqueueStep { job: next.job, due: next.due });
-    }
-    effects.push(Effect::ReleaseValue(active.payload.clone()));
-    let (action, reason) = match (inline, next.due) {
-        (true, _) => (Action::Advance, Reason::Advanced),
-        (false, None) => (Action::Ack, Reason::Continued),
-        (false, Some(_)) => (Action::Ack, Reason::Delayed),
+    let (action, reason) = match (inline, reason) {
+        (true, Reason::Continued) => (Action::Advance, Reason::Advanced),
+        (true, reason) => (Action::Advance, reason),
+        (false, reason) => (Action::Ack, reason),
     };
     Transition { next: run, action, effects, reason }
 }

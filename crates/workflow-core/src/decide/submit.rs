@@ -21,7 +21,9 @@ fn first(event: Submitted) -> Transition {
         job: event.job.clone(),
         phase: due.map_or(Phase::Ready, |until| Phase::Delayed { until }),
         payload: event.input,
+        signal: None,
         attempts: Attempts::default(),
+        cancel: None,
     };
     Transition {
         next: Run::Active(next),

@@ -1,10 +1,12 @@
-//! Properties of every run and event, of random histories, and of runs beside one that kills its process.
+//! Properties of every run and event, of waits and cancellations, of random histories, and of runs beside one that kills its process.
 
 mod generators;
 mod histories;
+mod invariants;
 mod killer;
 mod notifications;
 mod retries;
+mod signals;
 mod single;
 
 use proptest::test_runner::Config;

@@ -67,15 +67,25 @@ fn every_pair_that_can_be_current_answers_more_than_discard() {
 /// The pairs in which whatever rings or answers is left over from something that is settled already.
 fn always_late(kind: Kind, stage: Stage) -> bool {
     match (kind, stage) {
-        (Kind::Submitted, _) => false,
+        // Nothing that is delivered.
+        (Kind::Submitted | Kind::Signalled | Kind::CancelRequested, _) => false,
         // A run without a record has no current doorbell and no attempt.
         (_, Stage::Absent) => true,
         // The end is committed; only a dead letter's doorbell has its settlement left to repeat.
         (Kind::Claimed, Stage::EndedNormally) => true,
+        // A wait without an end has no doorbell.
+        (Kind::Claimed, Stage::WaitingWithoutEnd) => true,
         (Kind::Claimed, _) => false,
+        // Only a run that is to be cancelled has a token that fired.
+        (Kind::CancelGraceOver, stage) => stage != Stage::ToBeCancelled,
         (
             Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack,
             Stage::EndedNormally | Stage::EndedAsDeadLetter,
+        ) => true,
+        // A step begins once its wait is resolved.
+        (
+            Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack,
+            Stage::WaitingEarly | Stage::WaitingDue | Stage::WaitingWithoutEnd,
         ) => true,
         (Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack, _) => false,
     }

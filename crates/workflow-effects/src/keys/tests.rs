@@ -14,6 +14,11 @@ enum Named {
     Objects(RunId, u128),
     Priority(u32),
     History(RunId, u128, u32),
+    SignalObjects(u128),
+    Slot(CorrelationKey),
+    Buffered(CorrelationKey, u64),
+    SignalId(CorrelationKey, String),
+    Expiry(u64, u128),
 }
 
 impl Named {
@@ -27,12 +32,36 @@ impl Named {
             Self::Objects(run, incarnation) => keys.objects(run, of(*incarnation)),
             Self::Priority(priority) => keys.priority(*priority),
             Self::History(run, incarnation, step) => keys.history(run, of(*incarnation), *step),
+            Self::SignalObjects(signal) => keys.signal_objects(SignalId::new(*signal)),
+            Self::Slot(key) => keys.slot(key),
+            Self::Buffered(key, number) => keys.buffered_signal(key, *number),
+            Self::SignalId(key, id) => keys.signal_id(key, id),
+            Self::Expiry(millis, signal) => keys.signal_expiry(Timestamp::from_millis(*millis), SignalId::new(*signal)),
         }
     }
 }
 
 fn run(id: &str) -> RunId {
     RunId::parse(id).unwrap()
+}
+
+fn correlation_key(text: &str) -> CorrelationKey {
+    CorrelationKey::parse(text).unwrap()
+}
+
+/// Short ones, of which many are prefixes of others, and long ones.
+fn correlation_keys() -> impl Strategy<Value = CorrelationKey> {
+    let texts = prop_oneof!["[a/\0]{1,4}", "a{255,257}", "[/\0]{8,9}", ".{1,20}", "x{1023,1024}"];
+    texts.prop_map(|text| correlation_key(&text))
+}
+
+fn long_numbers() -> impl Strategy<Value = u64> {
+    prop_oneof![0..3_u64, 254..258_u64, Just(0x2f2f_2f2f_2f2f_2f2f), any::<u64>()]
+}
+
+/// Times are never beyond the last one, so those are never equal by being cut.
+fn times() -> impl Strategy<Value = u64> {
+    prop_oneof![0..3_u64, 254..258_u64, 0..=Timestamp::NEVER.as_millis()]
 }
 
 /// Few values, so that collisions would be found.
@@ -54,6 +83,11 @@ fn named() -> impl Strategy<Value = Named> {
         (runs(), incarnations()).prop_map(|(run, incarnation)| Named::Objects(run, incarnation)),
         numbers().prop_map(Named::Priority),
         (runs(), incarnations(), numbers()).prop_map(|(run, of, step)| Named::History(run, of, step)),
+        incarnations().prop_map(Named::SignalObjects),
+        correlation_keys().prop_map(Named::Slot),
+        (correlation_keys(), long_numbers()).prop_map(|(key, number)| Named::Buffered(key, number)),
+        (correlation_keys(), "[a/\0]{1,12}").prop_map(|(key, id)| Named::SignalId(key, id)),
+        (times(), incarnations()).prop_map(|(millis, signal)| Named::Expiry(millis, signal)),
     ]
 }
 
@@ -77,6 +111,7 @@ proptest! {
         prop_assert_eq!(key.starts_with(&others.base), a == b);
         prop_assert_eq!(key.starts_with(&others.runs_prefix()), a == b && matches!(x, Named::Run(_)));
         prop_assert_eq!(key.starts_with(&others.priorities_prefix()), a == b && matches!(x, Named::Priority(_)));
+        prop_assert_eq!(key.starts_with(&others.signal_expiries_prefix()), a == b && matches!(x, Named::Expiry(..)));
     }
 
     #[test]
@@ -89,6 +124,32 @@ proptest! {
             let same = matches!(&y, Named::Memo(r, i, s, _) if (r, i, s) == (run, incarnation, scope));
             prop_assert_eq!(y.key(&keys).starts_with(&range), same);
         }
+    }
+
+    #[test]
+    fn the_buffer_of_a_key_lies_outside_every_others(key in correlation_keys(), y in named()) {
+        let keys = KeySpace::new("q");
+        let in_buffer = y.key(&keys).starts_with(&keys.buffered_signals_prefix(&key));
+        prop_assert_eq!(in_buffer, matches!(&y, Named::Buffered(of, _) if *of == key));
+    }
+
+    #[test]
+    fn signals_are_in_order_of_arrival_and_expiries_in_order_of_time(
+        key in correlation_keys(), (a, b) in (long_numbers(), long_numbers()),
+        (x, y) in ((times(), any::<u128>()), (times(), any::<u128>())),
+    ) {
+        let keys = KeySpace::new("q");
+        prop_assert_eq!(keys.buffered_signal(&key, a).cmp(&keys.buffered_signal(&key, b)), a.cmp(&b));
+        let expiry = |(millis, signal)| Named::Expiry(millis, signal).key(&keys);
+        prop_assert_eq!(expiry(x).cmp(&expiry(y)), x.cmp(&y));
+    }
+
+    #[test]
+    fn buffered_signals_and_expiries_are_read_back(key in correlation_keys(), number in long_numbers(), x in named()) {
+        let keys = KeySpace::new("q");
+        prop_assert_eq!(keys.parse_buffered_signal(&keys.buffered_signal(&key, number)), Some(number));
+        let due = match &x { Named::Expiry(millis, _) => Some(Timestamp::from_millis(*millis)), _ => None };
+        prop_assert_eq!(keys.parse_signal_expiry(&x.key(&keys)), due);
     }
 
     #[test]
@@ -111,6 +172,10 @@ proptest! {
         }
         let of_priority = [&keys.priorities_prefix(), key.as_slice()].concat();
         prop_assert_eq!(keys.parse_priority(&of_priority).is_some(), key.len() == 4);
+        keys.parse_signal_expiry(&key);
+        let of_expiry = [&keys.signal_expiries_prefix(), key.as_slice()].concat();
+        prop_assert_eq!(keys.parse_signal_expiry(&of_expiry).is_some(), key.len() >= 8);
+        prop_assert_eq!(keys.parse_buffered_signal(&key).is_some(), key.len() >= 8);
     }
 }
 
@@ -129,5 +194,25 @@ fn the_layout_is_pinned() {
     check(keys.priority(0x3132_3334), "priority/1234");
     check(keys.history(&run, of, 0x3132_3334), "history/r/abcdefghijklmnop/1234");
     check(keys.history_prefix(&run, of), "history/r/abcdefghijklmnop/");
+    let signal = SignalId::new(of.value());
+    let key = correlation_key("k/\0");
+    check(keys.signal_objects(signal), "objects-signal/abcdefghijklmnop");
+    check(keys.slot(&key), "signal/k/\0");
+    check(keys.buffered_signal(&key, 0x3132_3334_3536_3738), "signal-item/\0\x03k/\x0012345678");
+    check(keys.buffered_signals_prefix(&key), "signal-item/\0\x03k/\0");
+    check(keys.signal_id(&key, "i/\0"), "signal-id/\0\x03k/\0i/\0");
+    let time = Timestamp::from_millis(0x3132_3334_3536);
+    check(keys.signal_expiry(time, signal), "signal-expiry/\0\x00123456abcdefghijklmnop");
     assert_eq!(keys.parse_history_step(&keys.history(&run, of, 70_000)), Some(70_000));
+}
+
+#[test]
+fn a_key_that_begins_like_another_has_a_range_of_its_own() {
+    let keys = KeySpace::new("q");
+    for (short, long) in [("a", "a/"), ("a", "a\0"), ("a/b", "a/b/\0\0\0\0\0\0\0\u{1}"), ("\0", "\0\0")] {
+        let (short, long) = (correlation_key(short), correlation_key(long));
+        assert!(!keys.buffered_signal(&long, 1).starts_with(&keys.buffered_signals_prefix(&short)));
+        assert!(!keys.signal_id(&long, "id").starts_with(&keys.signal_id(&short, "")));
+        assert_ne!(keys.slot(&short), keys.slot(&long));
+    }
 }

@@ -145,7 +145,11 @@ fn fixture() -> Fixture {
 }
 
 fn owner() -> ObjectOwner {
-    ObjectOwner { run_id: RunId::parse("r").unwrap(), incarnation: Incarnation::new(15) }
+    ObjectOwner::Run { run_id: RunId::parse("r").unwrap(), incarnation: Incarnation::new(15) }
+}
+
+fn signal() -> ObjectOwner {
+    ObjectOwner::Signal(SignalId::new(15))
 }
 
 impl Fixture {
@@ -188,6 +192,28 @@ async fn a_large_value_is_an_object_below_its_owner() {
 }
 
 #[tokio::test]
+async fn a_large_signal_is_an_object_of_its_own_in_no_runs_folder() {
+    let fixture = fixture();
+    let value = fixture.values.put(&signal(), vec![7; 9].into()).await.unwrap();
+    let id = "0000000000000000000000000000000f";
+    let path = format!("some/prefix/signals./{id}/00000000000000000000000000000000");
+    assert_eq!(fixture.paths().await, [path]);
+    assert_eq!(fixture.kv.inner.entries(), [(signal().row(&KeySpace::new("q")), encode_objects_row())]);
+    assert_eq!(fixture.values.get(&value).await.unwrap(), vec![7; 9]);
+    assert!(RunId::parse("signals.").is_err(), "a run could have the folder of the signals");
+    fixture.values.discard(&value).await;
+    assert!(fixture.paths().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_small_signal_costs_no_request_and_no_row() {
+    let fixture = fixture();
+    let value = fixture.values.put(&signal(), vec![7; 8].into()).await.unwrap();
+    assert_eq!(value, Value::from(vec![7; 8]));
+    assert_eq!(fixture.requests(), (0, 0));
+}
+
+#[tokio::test]
 async fn an_odd_prefix_is_a_path_all_the_same() {
     for prefix in ["", "/", "a//b/", "..", "ä b", "a%2Fb"] {
         let fixture = fixture_drawing(prefix, || 1);
@@ -203,7 +229,7 @@ async fn the_row_is_written_once() {
     for _ in 0..3 {
         fixture.put(9).await.unwrap();
     }
-    let row = KeySpace::new("q").objects(&owner().run_id, owner().incarnation);
+    let row = owner().row(&KeySpace::new("q"));
     assert_eq!(fixture.kv.inner.entries(), [(row, encode_objects_row())]);
     assert_eq!(fixture.requests(), (4, 3), "one commit and a read before each object");
 }
@@ -240,6 +266,8 @@ async fn a_value_over_the_limit_is_refused_at_no_cost() {
     let error = fixture.put(101).await.unwrap_err();
     assert_eq!(error.to_string(), "the value of run r has 101 bytes and may have 100");
     assert!(error.is_permanent());
+    let error = fixture.values.put(&signal(), vec![7; 101].into()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the value of a signal has 101 bytes and may have 100");
     assert_eq!(fixture.requests(), before);
 }
 

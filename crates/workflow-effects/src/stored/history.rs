@@ -21,6 +21,8 @@ pub struct StepRow {
     pub end: RecordedEnd,
     /// What the step was called with, where that is kept.
     pub payload: Option<Value>,
+    /// The key of the signal that ended the wait before the step.
+    pub signal_key: Option<String>,
 }
 
 /// What came of a step.
@@ -30,6 +32,8 @@ pub enum RecordedEnd {
     Continued,
     /// Another step followed later.
     Delayed,
+    /// Another step followed a wait for a signal.
+    Waited,
     /// The run succeeded.
     Succeeded,
     /// The run failed.
@@ -60,12 +64,14 @@ struct StepV1 {
     ended_at: MillisV1,
     end: EndV1,
     payload: Option<ValueV1>,
+    signal_key: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 enum EndV1 {
     Continued,
     Delayed,
+    Waited,
     Succeeded,
     Failed,
     Cancelled,
@@ -73,10 +79,11 @@ enum EndV1 {
 
 /// The bytes of `row`.
 pub fn encode_step_row(row: &StepRow) -> Bytes {
-    let StepRow { attempt, started_at, ended_at, end, payload } = row;
+    let StepRow { attempt, started_at, ended_at, end, payload, signal_key } = row;
     let end = match end {
         RecordedEnd::Continued => EndV1::Continued,
         RecordedEnd::Delayed => EndV1::Delayed,
+        RecordedEnd::Waited => EndV1::Waited,
         RecordedEnd::Succeeded => EndV1::Succeeded,
         RecordedEnd::Failed => EndV1::Failed,
         RecordedEnd::Cancelled => EndV1::Cancelled,
@@ -87,6 +94,7 @@ pub fn encode_step_row(row: &StepRow) -> Bytes {
         ended_at: (*ended_at).into(),
         end,
         payload: payload.as_ref().map(ValueV1::from),
+        signal_key: signal_key.clone(),
     }))
 }
 
@@ -100,6 +108,7 @@ pub fn decode_step_row(run_id: &RunId, bytes: &[u8]) -> Result<StepRow> {
     let end = match row.end {
         EndV1::Continued => RecordedEnd::Continued,
         EndV1::Delayed => RecordedEnd::Delayed,
+        EndV1::Waited => RecordedEnd::Waited,
         EndV1::Succeeded => RecordedEnd::Succeeded,
         EndV1::Failed => RecordedEnd::Failed,
         EndV1::Cancelled => RecordedEnd::Cancelled,
@@ -110,5 +119,6 @@ pub fn decode_step_row(run_id: &RunId, bytes: &[u8]) -> Result<StepRow> {
         ended_at: row.ended_at.into(),
         end,
         payload: row.payload.map(Into::into),
+        signal_key: row.signal_key,
     })
 }

@@ -15,6 +15,7 @@ use crate::lease::Leases;
 use crate::port::QueuePort;
 use crate::reads::RunReads;
 use crate::settings::Settings;
+use crate::signals::Turns;
 use crate::{HistoryLevel, Result, StepRunner, TerminalHook};
 
 /// Collects what a runtime is built from. The setters fill a [`Settings`], whose fields say what each means.
@@ -95,6 +96,8 @@ where
         lease: Duration,
         /// Sets [`Settings::shutdown_grace`].
         shutdown_grace: Duration,
+        /// Sets [`Settings::cancel_grace`].
+        cancel_grace: Duration,
         /// Sets [`Settings::history`].
         history: HistoryLevel,
         /// Sets [`Settings::hook_attempts`].
@@ -108,6 +111,13 @@ where
     /// Sets [`Settings::step_timeout`].
     pub fn step_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.step_timeout = timeout.into();
+        self
+    }
+
+    /// Sets [`Settings::signal_limit`] and [`Settings::signal_ttl`].
+    pub fn signal_buffer(mut self, limit: u64, ttl: Duration) -> Self {
+        self.settings.signal_limit = limit;
+        self.settings.signal_ttl = ttl;
         self
     }
 
@@ -146,6 +156,7 @@ where
             hook: Arc::new(hook),
             leases: Leases::new(port.clone(), settings.lease),
             queues: Queues::new(&settings.queue_name),
+            turns: Turns::default(),
             running: AtomicBool::new(false),
             port,
             settings,

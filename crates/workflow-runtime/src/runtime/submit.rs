@@ -13,6 +13,7 @@ use crate::engine::{DEFAULT_PRIORITY, Engine, MAX_PRIORITIES};
 use crate::ids::new_run_id;
 use crate::lower::lower;
 use crate::reads::parse_run_id;
+use crate::signals::GatheredSlots;
 use crate::spec::{checked_headers, checked_kv_writes};
 use crate::{Error, Result, RunSpec, StepRunner, SubmitOutcome, TerminalHook};
 
@@ -92,7 +93,7 @@ impl Submission {
 
     /// Gathers, decides and commits, again for as long as others get in between.
     async fn submit<R, H>(&self, engine: &Engine<R, H>) -> Result<SubmitOutcome> {
-        let mut input = None;
+        let (mut input, slots) = (None, GatheredSlots::new());
         loop {
             let gathered = engine.reads.gather(&self.run_id, Read::Durable).await?;
             let stored = match gathered.run.incarnation() {
@@ -104,7 +105,7 @@ impl Submission {
                 None => None,
             };
             if stored.is_none() && input.is_none() {
-                let owner = ObjectOwner { run_id: self.run_id.clone(), incarnation: self.incarnation };
+                let owner = ObjectOwner::Run { run_id: self.run_id.clone(), incarnation: self.incarnation };
                 input = Some(engine.reads.objects.put(&owner, self.input.clone()).await?);
             }
             let transition = decide(&gathered.run, self.event(engine, input.clone().unwrap_or_default(), stored));
@@ -112,7 +113,7 @@ impl Submission {
                 discard(engine, input).await;
                 return self.answer(engine, &transition.next, transition.reason).await;
             }
-            let lowering = engine.lowering(&self.run_id, gathered.record.as_ref(), &self.spec, &self.staged);
+            let lowering = engine.lowering(&self.run_id, gathered.record.as_ref(), &self.spec, &self.staged, &slots);
             match engine.committer.commit(lower(&lowering, &transition)).await {
                 Ok(()) => return self.answer(engine, &transition.next, transition.reason).await,
                 Err(CommitError::Conflict | CommitError::Overtaken) => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::taquba::{ClaimOutcome, JobStatus};
 use tracing::{error, warn};
-use workflow_core::Timestamp;
+use workflow_core::{JobId, Timestamp};
 use workflow_effects::Error;
 
 use super::leases::held;
@@ -104,7 +104,27 @@ impl Shared {
         ClaimedJob { claim: Claim::new(held), job: job.into(), payload: payload.into(), deliveries, lost }
     }
 
-    /// Ends a claim, again and again until it holds or the claim is gone.
+    /// Whether somebody may hold `job`.
+    pub(super) async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
+        match self.queue.view().job_record(job.as_str()).await {
+            Ok(record) => Ok(record.is_some_and(|record| record.status == JobStatus::Claimed)),
+            Err(cause) => Err(self.failure(cause).await),
+        }
+    }
+
+    /// Removes a job that nobody holds. Cancelling one that is claimed would keep its lease from being renewed.
+    async fn drop_job(&self, job: &JobId) -> Result<(), ::taquba::Error> {
+        let Some(record) = self.queue.view().job_record(job.as_str()).await? else { return Ok(()) };
+        if let Some(due) = record.run_at {
+            self.schedule.remove(record.queue.as_str(), Timestamp::from_millis(due), job);
+        }
+        if matches!(record.status, JobStatus::Pending | JobStatus::Scheduled) {
+            self.queue.cancel(job.as_str()).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a claim or a job, again and again until it holds or what is to be ended is gone.
     pub(super) async fn settle(self: Arc<Self>, settlement: Settlement) -> Result<(), Error> {
         match &settlement {
             Settlement::Ack(claim) => {
@@ -115,6 +135,7 @@ impl Shared {
                 let claim = &held(claim).claim;
                 self.repeat(&claim.id, || self.queue.dead_letter(claim, reason)).await
             }
+            Settlement::Drop(job) => self.repeat(job.as_str(), || self.drop_job(job)).await,
         }
     }
 
@@ -128,7 +149,7 @@ impl Shared {
             let cause = match settle().await {
                 Ok(()) | Err(::taquba::Error::ClaimLost) => return Ok(()),
                 Err(cause) if cause.is_permanent() => {
-                    error!(job_id = job, error = &cause as &dyn std::error::Error, "a claim cannot be settled");
+                    error!(job_id = job, error = &cause as &dyn std::error::Error, "a job cannot be settled");
                     return Ok(());
                 }
                 Err(cause) => self.failure(cause).await,

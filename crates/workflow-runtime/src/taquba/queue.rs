@@ -206,6 +206,10 @@ impl QueuePort for TaqubaQueue {
             || self.shared.schedule.next_due(&[queue.to_owned()]).is_some_and(|due| due <= now)
     }
 
+    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
+        self.shared.is_claimed(job).await
+    }
+
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
         match self.shared.queue.view().list_jobs(queue, JobStatus::Dead, None, limit).await {
             Ok(page) => Ok(page.jobs.into_iter().map(|job| job.id.into()).collect()),

@@ -52,6 +52,13 @@ impl Schedule {
         due
     }
 
+    /// Forgets a doorbell.
+    pub(super) fn remove(&self, queue: &str, due: Timestamp, job: &JobId) {
+        if let Some(known) = self.lock().get_mut(queue) {
+            known.jobs.remove(&(due, job.clone()));
+        }
+    }
+
     /// When the next doorbell of one of `queues` is due.
     pub(super) fn next_due(&self, queues: &[String]) -> Option<Timestamp> {
         let known = self.lock();

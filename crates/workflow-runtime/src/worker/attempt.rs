@@ -2,24 +2,29 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 use workflow_core::{
-    Action, ActiveRun, Event, Failure, FailureKind, Outcome, Run, StepReturned, Timestamp, Transition, Value, cut_text,
+    Action, ActiveRun, CancelGraceOver, Event, Failure, FailureKind, Outcome, Run, StepReturned, Transition, Value,
+    cut_text,
 };
-use workflow_effects::{EffectsHandle, KvReadHandle, MemoScope, ObjectOwner, Seal};
+use workflow_effects::{EffectsHandle, KvReadHandle, MemoScope, ObjectOwner, Seal, decode_run};
 use workflow_memo::{Memo, MemoContext};
 
 use super::Stop;
+use super::backoff::Backoff;
 use super::delivery::{Attached, Delivery, NotCommitted};
-use super::hand::Abandoned;
+use super::hand::{Abandoned, Hand};
 use super::slots::Slot;
+use super::trigger::start_of_next;
 use crate::port::Clock;
-use crate::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, TerminalHook, Trigger};
+use crate::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, TerminalHook};
 
 /// How a call of the user's code ended.
 pub(super) enum Called<T> {
@@ -31,6 +36,8 @@ pub(super) enum Called<T> {
     HandedBack,
     /// Broken off because the lease is lost.
     LeaseLost,
+    /// Broken off because it went on for too long after it was asked to stop.
+    GraceOver,
 }
 
 /// A call that ended without an answer.
@@ -69,10 +76,12 @@ pub(super) struct Limits<'a> {
     pub(super) clock: &'a dyn Clock,
 }
 
-/// Calls the user's code in a task of its own, so that a panic or a call that never yields stays with itself.
+/// Calls the user's code in a task of its own, so that a panic or a call that never yields stays with itself. It is
+/// broken off when `grace_over` resolves.
 pub(super) async fn call<T: Send + 'static>(
     user: impl Future<Output = Result<T, StepError>> + Send + 'static,
     limits: Limits<'_>,
+    grace_over: impl Future<Output = ()> + Send,
 ) -> Called<T> {
     let mut task = AbortOnDropHandle::new(tokio::spawn(user.in_current_span()));
     let timeout = async {
@@ -94,6 +103,7 @@ pub(super) async fn call<T: Send + 'static>(
         },
         () = limits.lost.cancelled() => Called::LeaseLost,
         () = limits.stop.aborting.cancelled() => Called::HandedBack,
+        () = grace_over => Called::GraceOver,
         () = timeout => {
             let message = format!("timed out after {:?}", limits.timeout.unwrap_or_default());
             Called::Failed(CallFailed::new(FailureKind::TimedOut, message))
@@ -126,8 +136,8 @@ where
 {
     /// Executes the step in hand and commits what came of it.
     pub(super) async fn execute(&mut self, number: u32, slot: &Slot) -> Result<Transition, Abandoned> {
-        let payload = match self.payload().await {
-            Ok(payload) => payload,
+        let (payload, signal) = match self.values().await {
+            Ok(values) => values,
             Err(Abandoned::Corrupt(error)) => {
                 return self.fail(CallFailed::new(FailureKind::Permanent, format!("payload lost: {error}"))).await;
             }
@@ -136,7 +146,7 @@ where
         self.started_at = Some(self.hand.engine.clock.now());
         let guard = AttemptGuard { seal: Seal::new(), token: CancellationToken::new() };
         let (effects, staging) = EffectsHandle::sealable();
-        let step = self.step(number, payload, effects, &guard);
+        let step = self.step(number, payload, signal, effects, &guard);
         let runner = self.hand.engine.runner.clone();
         let span = tracing::info_span!(
             "workflow.step",
@@ -145,7 +155,17 @@ where
             attempt = number,
             job_id = step.job_id
         );
-        let called = call(async move { runner.run_step(&step).await }, self.hand.limits()).instrument(span).await;
+        let called = {
+            let mut grace_over = pin!(self.cancel_grace_over(guard.token.clone()));
+            // A cancel that came before the call fires the token before the call.
+            match grace_over.as_mut().now_or_never() {
+                Some(()) => Called::GraceOver,
+                None => {
+                    let user = async move { runner.run_step(&step).await };
+                    call(user, self.hand.limits(), grace_over).instrument(span).await
+                }
+            }
+        };
         drop(guard);
         let staged = staging.take();
         match called {
@@ -153,6 +173,40 @@ where
             Called::Failed(failed) => self.fail(failed).await,
             Called::HandedBack => self.hand_back().await,
             Called::LeaseLost => self.fail(CallFailed::lease_lost()).await,
+            Called::GraceOver => {
+                let (attempt, now) = (self.attempt(), self.hand.engine.clock.now());
+                self.gathered = self.gather().await?;
+                self.commit_own(Event::CancelGraceOver(CancelGraceOver { attempt, now })).await
+            }
+        }
+    }
+
+    /// Watches the record for as long as the step is in hand. Once somebody has asked for the end of the run, or taken
+    /// it over, fires `token` and returns after the grace.
+    async fn cancel_grace_over(&self, token: CancellationToken) {
+        let Hand { engine, run_id, .. } = &self.hand;
+        let key = engine.reads.keys.run(run_id);
+        let mut backoff = Backoff::default();
+        let mut seen = self.gathered.record.clone();
+        while self.goes_on(seen.as_deref()) {
+            match engine.port.wait_for_change(&key, seen.as_ref()).await {
+                Ok(record) => seen = record,
+                // Whoever holds the delivery learns it from the next call.
+                Err(error) if error.is_closed() => std::future::pending().await,
+                Err(_) => backoff.pause(&*engine.clock, &self.hand.stop.aborting).await,
+            }
+        }
+        token.cancel();
+        engine.clock.sleep(engine.settings.cancel_grace).await;
+    }
+
+    /// Whether `record` says that the step in hand may go on.
+    fn goes_on(&self, record: Option<&[u8]>) -> bool {
+        match decode_run(&self.hand.run_id, record) {
+            Ok(Run::Active(run)) => {
+                run.cancel.is_none() && run.job == self.hand.job.job && run.step == self.active().step
+            }
+            Ok(Run::Absent | Run::Ended(_)) | Err(_) => false,
         }
     }
 
@@ -164,13 +218,31 @@ where
         }
     }
 
-    async fn payload(&self) -> Result<Bytes, Abandoned> {
-        let (objects, value) = (&self.hand.engine.reads.objects, &self.active().payload);
+    /// The payload of the step, and the signal that it was called with.
+    async fn values(&self) -> Result<(Bytes, Option<Bytes>), Abandoned> {
+        let run = self.active();
+        let payload = self.value(&run.payload).await?;
+        let signal = match &run.signal {
+            Some(signal) => Some(self.value(&signal.payload).await?),
+            None => None,
+        };
+        Ok((payload, signal))
+    }
+
+    async fn value(&self, value: &Value) -> Result<Bytes, Abandoned> {
+        let objects = &self.hand.engine.reads.objects;
         self.hand.patiently(|| async { Ok(objects.get(value).await?) }).await
     }
 
     /// What the runner is called with.
-    fn step(&self, number: u32, payload: Bytes, effects: EffectsHandle, guard: &AttemptGuard) -> Step {
+    fn step(
+        &self,
+        number: u32,
+        payload: Bytes,
+        signal: Option<Bytes>,
+        effects: EffectsHandle,
+        guard: &AttemptGuard,
+    ) -> Step {
         let run = self.active();
         let timeout = self.hand.engine.settings.step_timeout;
         let deadline = timeout.map(|timeout| self.hand.engine.clock.now().after(timeout));
@@ -188,6 +260,8 @@ where
             run_memo: self.memo(MemoScope::Run, run.revision, &guard.seal),
             effects,
             kv: KvReadHandle::new(self.hand.engine.committer.kv().clone()),
+            signal: signal.map(Into::into),
+            signal_key: run.signal.as_ref().map(|signal| signal.key.to_string()),
         }
     }
 
@@ -215,10 +289,13 @@ where
         let inline = self.may_inline(slot);
         let mut attached = Attached { staged, result: None };
         let stored = match outcome {
-            StepOutcome::Continue { payload, when } => {
-                let due = due_time(&when, now);
-                self.store(payload.into()).await.map(|stored| stored.map(|payload| Outcome::Continue { payload, due }))
-            }
+            StepOutcome::Continue { payload, when } => match start_of_next(&when, now) {
+                Ok(when) => {
+                    let stored = self.store(payload.into()).await;
+                    stored.map(|stored| stored.map(|payload| Outcome::Continue { payload, when }))
+                }
+                Err(problem) => Ok(Err(CallFailed::new(FailureKind::Permanent, problem))),
+            },
             StepOutcome::Succeed { result } => {
                 let bytes = Bytes::from(result);
                 attached.result = Some(bytes.clone());
@@ -231,11 +308,12 @@ where
             Ok(outcome) => outcome,
             Err(failed) => return self.fail(failed).await,
         };
-        let fresh = fresh_value(&outcome);
+        let fresh = outcome.value().filter(|value| value.object().is_some()).cloned();
         let event =
             StepReturned { attempt: self.attempt(), outcome, now, next_job: self.hand.engine.next_job(), inline };
         let committed = self.commit(Event::StepReturned(event), &attached).await;
         let refused = match &committed {
+            // An end that somebody asked for lets the value go itself.
             Ok(transition) => transition.action == Action::Discard && !self.in_doubt,
             Err(NotCommitted::Refused(_)) => !self.in_doubt,
             // Whether the commit was applied may be unknown: the object stays.
@@ -262,7 +340,7 @@ where
 
     /// Stores a payload or result: inline, or as an object of the run's. One that is too large fails the step.
     async fn store(&self, bytes: Bytes) -> Result<Result<Value, CallFailed>, Abandoned> {
-        let owner = ObjectOwner { run_id: self.hand.run_id.clone(), incarnation: self.hand.incarnation };
+        let owner = ObjectOwner::Run { run_id: self.hand.run_id.clone(), incarnation: self.hand.incarnation };
         let objects = &self.hand.engine.reads.objects;
         let put = self.hand.patiently(|| {
             let put = objects.put(&owner, bytes.clone());
@@ -273,23 +351,5 @@ where
             Err(Abandoned::Corrupt(error)) => Ok(Err(CallFailed::new(FailureKind::Permanent, error.to_string()))),
             Err(abandoned) => Err(abandoned),
         }
-    }
-}
-
-/// When the next step is due, if not at once.
-fn due_time(when: &Trigger, now: Timestamp) -> Option<Timestamp> {
-    match when {
-        Trigger::Immediate => None,
-        Trigger::After(delay) => Some(now.after(*delay)),
-    }
-}
-
-/// The object that an outcome brings along.
-fn fresh_value(outcome: &Outcome) -> Option<Value> {
-    match outcome {
-        Outcome::Continue { payload: value, .. } | Outcome::Succeed { result: value } => {
-            value.object().map(|_| value.clone())
-        }
-        Outcome::Fail { .. } | Outcome::Cancel { .. } => None,
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tracing::{debug, error, info};
 use workflow_core::{
-    Action, Attempt, Claimed, Event, HandedBack, Notification, Reason, Run, Timestamp, Transition, TurnCame, decide,
+    Action, Attempt, Claimed, Event, HandedBack, Outcome, Phase, Reason, Run, StepReturned, Timestamp, Transition,
+    TurnCame, Value, When, decide,
 };
-use workflow_effects::{BellTarget, Commit, NotificationRow, Read, Spec, StagedEffects};
+use workflow_effects::{BellTarget, Commit, Read, Spec, StagedEffects};
 
 use super::Stop;
 use super::backoff::Backoff;
@@ -16,10 +17,11 @@ use super::fetch::{Rung, bury};
 use super::hand::{Abandoned, Hand, HandedIn, finish};
 use super::slots::Slot;
 use crate::engine::Engine;
-use crate::lower::{Attempted, Lowering, lower, released};
+use crate::lower::{Attempted, Lowering, lower};
 use crate::port::Settlement;
 use crate::reads::Gathered;
-use crate::{HistoryLevel, RunOutcome, StepRunner, TerminalHook};
+use crate::signals::GatheredSlots;
+use crate::{StepRunner, TerminalHook};
 
 /// While others wait for a slot, a run keeps its own for this long at most.
 const INLINE_TIME: Duration = Duration::from_secs(1);
@@ -54,6 +56,8 @@ pub(super) struct Delivery<R, H> {
     pub(super) spec: Spec,
     /// The run as of the last read or commit.
     pub(super) gathered: Gathered,
+    /// The slots that the present event is about.
+    slots: GatheredSlots,
     inline: InlineBudget,
     /// When the attempt in hand started.
     pub(super) started_at: Option<Timestamp>,
@@ -104,7 +108,14 @@ where
         }
         let spec = hand.patiently(|| engine.reads.spec(run_id, incarnation)).await?;
         let inline = InlineBudget { steps: 0, since: engine.clock.now() };
-        Ok(Some(Self { hand, spec, gathered, inline, started_at: None, in_doubt: false }))
+        let slots = GatheredSlots::new();
+        Ok(Some(Self { hand, spec, gathered, slots, inline, started_at: None, in_doubt: false }))
+    }
+
+    /// Reads the run again.
+    pub(super) async fn gather(&self) -> Result<Gathered, Abandoned> {
+        let (engine, run_id) = (&self.hand.engine, &self.hand.run_id);
+        self.hand.patiently(|| engine.reads.gather(run_id, Read::Durable)).await
     }
 
     /// Drives the run as far as this delivery carries it, and says how the delivery is settled.
@@ -128,7 +139,9 @@ where
                     self.execute(1, slot).await?
                 }
                 Action::Park => self.wait_for_turn(slot).await?,
-                Action::Discard if transition.reason == Reason::LateAttempt => return Err(Abandoned::Overtaken),
+                Action::Discard if matches!(transition.reason, Reason::LateAttempt | Reason::NotCancelled) => {
+                    return Err(Abandoned::Overtaken);
+                }
                 Action::Ack | Action::Discard | Action::None => return Ok(Settlement::Ack(claim.clone())),
                 Action::DeadLetter => return Ok(Settlement::Dead(claim.clone(), self.cause_of_death())),
             };
@@ -140,7 +153,7 @@ where
         if !self.hand.wait_for_turn(slot).await {
             return self.hand_back().await;
         }
-        let event = Event::TurnCame(TurnCame { attempt: self.attempt() });
+        let event = Event::TurnCame(TurnCame { attempt: self.attempt(), now: self.hand.engine.clock.now() });
         self.commit_own(event).await
     }
 
@@ -191,52 +204,72 @@ where
     }
 
     /// Decides `event` on the run and commits the transition; decides again whenever the record has changed.
-    pub(super) async fn commit(&mut self, event: Event, attached: &Attached) -> Result<Transition, NotCommitted> {
+    pub(super) async fn commit(&mut self, mut event: Event, attached: &Attached) -> Result<Transition, NotCommitted> {
+        let engine = self.hand.engine.clone();
         let mut backoff = Backoff::default();
+        let mut turn = None;
         self.in_doubt = false;
         loop {
+            self.slots = self.gather_slots(&mut event).await?;
             let transition = decide(&self.gathered.run, event.clone());
             self.log(&transition);
             if transition.next.revision() == self.gathered.run.revision() {
                 return Ok(transition);
             }
             let commit = self.lower(&transition, attached);
+            let kept = engine.kept(&self.gathered.run);
             let record = commit.puts.first().map(|(_, record)| record.clone());
             match self.hand.hand_in(commit, &mut backoff).await? {
-                HandedIn::Applied => return Ok(self.committed(transition, record)),
+                HandedIn::Applied => return Ok(self.committed(transition, record, kept)),
                 HandedIn::Refused(error) => return Err(NotCommitted::Refused(error)),
                 HandedIn::Again => {}
                 HandedIn::InDoubt => self.in_doubt = true,
             }
-            let (engine, run_id) = (&self.hand.engine, &self.hand.run_id);
-            self.gathered = self.hand.patiently(|| engine.reads.gather(run_id, Read::Durable)).await?;
+            if turn.is_none() {
+                turn = Some(engine.turns.take(engine.reads.keys.run(&self.hand.run_id)).await);
+            }
+            self.gathered = self.gather().await?;
             if self.gathered.record == record {
-                return Ok(self.committed(transition, record));
+                return Ok(self.committed(transition, record, kept));
             }
         }
     }
 
     /// The transition is durable: the run is what it says, and what it has let go is deleted.
-    fn committed(&mut self, transition: Transition, record: Option<Bytes>) -> Transition {
+    fn committed(&mut self, transition: Transition, record: Option<Bytes>, kept: Option<Value>) -> Transition {
         if let Run::Ended(ended) = &transition.next {
             info!(run_id = %self.hand.run_id, status = ?ended.status, step = ended.final_step, "run ended");
         }
-        let keeps_payloads = self.hand.engine.settings.history == HistoryLevel::Full;
-        for value in released(&transition).filter(|_| !keeps_payloads) {
-            let (objects, value) = (self.hand.engine.reads.objects.clone(), value.clone());
-            tokio::spawn(async move { objects.discard(&value).await });
-        }
+        self.hand.engine.clean_up(&transition, kept.as_ref());
         self.gathered = Gathered { run: transition.next.clone(), record };
         transition
+    }
+
+    /// Reads the slots that a decision on `event` is about, and tells it what they hold.
+    async fn gather_slots(&self, event: &mut Event) -> Result<GatheredSlots, Abandoned> {
+        let (reads, run_id, run) = (&self.hand.engine.reads, &self.hand.run_id, &self.gathered.run);
+        if !concerns_slots(run, event) {
+            return Ok(GatheredSlots::new());
+        }
+        let read = self.hand.patiently(|| {
+            let mut event = event.clone();
+            async move {
+                let slots = reads.slots(run_id, run, &mut event).await?;
+                Ok((slots, event))
+            }
+        });
+        let (slots, told) = read.await?;
+        *event = told;
+        Ok(slots)
     }
 
     fn lower(&self, transition: &Transition, attached: &Attached) -> Commit {
         let Hand { engine, run_id, .. } = &self.hand;
         let record = self.gathered.record.as_ref();
         let lowering = Lowering {
-            notification: self.notification(transition, attached),
+            notification: engine.notification(run_id, &self.spec, transition, attached.result.as_ref()),
             attempted: self.attempted(),
-            ..engine.lowering(run_id, record, &self.spec, &attached.staged)
+            ..engine.lowering(run_id, record, &self.spec, &attached.staged, &self.slots)
         };
         lower(&lowering, transition)
     }
@@ -248,22 +281,10 @@ where
         Some(Attempted {
             step: run.step,
             payload: run.payload.clone(),
+            signal_key: run.signal.as_ref().map(|signal| signal.key.to_string()),
             attempt: run.attempts.number(self.hand.job.deliveries).min(self.spec.max_attempts),
             started_at: self.started_at.unwrap_or(ended_at),
             ended_at,
-        })
-    }
-
-    /// The notification of an end that the hook observes.
-    fn notification(&self, transition: &Transition, attached: &Attached) -> Option<NotificationRow> {
-        let Run::Ended(ended) = &transition.next else { return None };
-        let result = ended.result.as_ref().and(attached.result.as_ref()).map(|result| result.to_vec());
-        let outcome = RunOutcome::new(&self.hand.run_id, ended, &self.spec, result);
-        self.hand.engine.observes(&outcome).then(|| NotificationRow {
-            state: Notification::new(self.hand.engine.next_job()),
-            status: ended.status,
-            error: ended.error.clone(),
-            final_step: ended.final_step,
         })
     }
 
@@ -286,4 +307,14 @@ where
             Run::Absent | Run::Active(_) => String::new(),
         }
     }
+}
+
+/// Whether a decision on `event` may be about slots. Most are not, and read none.
+fn concerns_slots(run: &Run, event: &Event) -> bool {
+    let waits = matches!(run, Run::Active(active) if matches!(active.phase, Phase::Waiting { .. }));
+    let is_to_wait = matches!(
+        event,
+        Event::StepReturned(StepReturned { outcome: Outcome::Continue { when: When::OnSignal { .. }, .. }, .. })
+    );
+    waits || is_to_wait
 }

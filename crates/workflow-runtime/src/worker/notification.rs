@@ -1,5 +1,6 @@
 //! One delivery of a terminal notification: calls the hook until its effects are committed.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -111,13 +112,13 @@ where
         let (effects, staging) = TerminalEffects::sealable();
         let hook = self.hand.engine.hook.clone();
         let span = tracing::info_span!("workflow.hook", run_id = %self.hand.run_id, job_id = %self.hand.job.job);
-        let call = call(async move { hook.on_termination(&outcome, &effects).await }, self.hand.limits());
+        let call = call(async move { hook.on_termination(&outcome, &effects).await }, self.hand.limits(), pending());
         let called = call.instrument(span).await;
         let staged = staging.take();
         match called {
             Called::Returned(()) => self.commit(NotificationEvent::HookReturned(self.attempt()), &staged).await,
             Called::Failed(failed) => self.fail(failed).await,
-            Called::HandedBack => self.hand_back().await,
+            Called::HandedBack | Called::GraceOver => self.hand_back().await,
             Called::LeaseLost => self.fail(CallFailed::lease_lost()).await,
         }
     }

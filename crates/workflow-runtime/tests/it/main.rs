@@ -9,6 +9,7 @@ mod crash;
 mod differential;
 mod durability;
 mod effects;
+mod example;
 mod failures;
 mod hooks;
 mod hostile;

@@ -1,6 +1,6 @@
 //! How claims end.
 
-use workflow_runtime::port::Settlement;
+use workflow_runtime::port::{JobId, Settlement};
 
 use super::Subject;
 use super::world::{LEASE, QUEUE, SECONDS, World, assert_waits, eventually, give_up_after, ringing_in, soon};
@@ -83,6 +83,39 @@ pub async fn a_settlement_is_answered_once_it_is_durable<S: Subject>() {
         world.assert_no_job().await;
         assert_eq!(world.dead().await, if die { vec![job] } else { Vec::new() });
     }
+}
+
+/// "A job that nobody holds is forgotten. One that somebody holds, or that is not there, is left as it is." "Whether
+/// somebody may hold `job`."
+pub async fn a_job_that_nobody_holds_can_be_dropped<S: Subject>() {
+    let world = World::<S>::new().await;
+    let drop = async |job: &JobId| {
+        world.port.settle(Settlement::Drop(job.clone())).await.expect("an open queue settles");
+    };
+    let is_claimed = async |job: &JobId| world.port.is_claimed(job).await.expect("an open queue tells of a job");
+    let later = world.port.clock().now().after(LEASE);
+    let (ready, late) = (world.ring(None).await, world.ring(Some(later)).await);
+    for job in [&ready, &late] {
+        assert!(!is_claimed(job).await);
+        drop(job).await;
+        drop(job).await;
+        assert!(!is_claimed(job).await);
+    }
+    tokio::time::sleep(LEASE + SECONDS).await;
+    world.assert_no_job().await;
+
+    let held = world.ring(None).await;
+    let claim = world.claim_one().await.claim;
+    assert!(is_claimed(&held).await);
+    drop(&held).await;
+    world.port.extend(&claim, LEASE).expect("the claim is as good as before");
+    world.bury(&claim).await;
+    assert!(!is_claimed(&held).await);
+    drop(&held).await;
+    assert_eq!(world.dead().await, std::slice::from_ref(&held));
+    let world = world.crash().await;
+    assert_eq!(world.dead().await, [held]);
+    world.assert_no_job().await;
 }
 
 /// "`settle`, once begun, runs to its end."

@@ -42,6 +42,8 @@ pub enum Operation {
     PersistClaims,
     /// Settles a claim.
     Settle,
+    /// Asks whether somebody holds a job.
+    IsClaimed,
     /// Lists dead jobs.
     DeadJobs,
     /// Waits until a key has changed; only its answer stops.
@@ -63,7 +65,11 @@ impl Call {
     /// Whether the call only reads.
     pub fn is_read(&self) -> bool {
         match self.operation {
-            Operation::Get | Operation::Scan | Operation::DeadJobs | Operation::WaitForChange => true,
+            Operation::Get
+            | Operation::Scan
+            | Operation::IsClaimed
+            | Operation::DeadJobs
+            | Operation::WaitForChange => true,
             Operation::Commit | Operation::Claim | Operation::PersistClaims | Operation::Settle | Operation::Point => {
                 false
             }
@@ -97,6 +103,7 @@ impl fmt::Display for Call {
             Operation::Claim => "claim ",
             Operation::PersistClaims => "persist claims",
             Operation::Settle => "settle ",
+            Operation::IsClaimed => "is claimed ",
             Operation::DeadJobs => "dead jobs of ",
             Operation::WaitForChange => "wait for ",
             Operation::Point => "",
@@ -173,6 +180,7 @@ pub(super) fn settlement_text(settlement: &Settlement) -> &'static str {
     match settlement {
         Settlement::Ack(_) => "as done",
         Settlement::Dead(..) => "as dead",
+        Settlement::Drop(_) => "as dropped",
     }
 }
 

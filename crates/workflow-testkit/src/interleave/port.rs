@@ -137,6 +137,11 @@ impl QueuePort for TurnsPort {
         self.inner.may_have_ready_job(queue)
     }
 
+    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
+        let text = |answer: &_| answer_text(answer, |claimed: &bool| if *claimed { "yes" } else { "no" }.to_owned());
+        self.read((Operation::IsClaimed, job.to_string()), self.inner.is_claimed(job), text).await
+    }
+
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
         let text = |answer: &_| answer_text(answer, |jobs: &Vec<JobId>| format!("{} jobs", jobs.len()));
         self.read((Operation::DeadJobs, queue.to_owned()), self.inner.dead_jobs(queue, limit), text).await

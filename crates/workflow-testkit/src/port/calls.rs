@@ -103,6 +103,7 @@ impl QueuePort for FaultyPort {
         let settlement = match settlement {
             Settlement::Ack(claim) => Settlement::Ack(Held::of(&claim).claim.clone()),
             Settlement::Dead(claim, reason) => Settlement::Dead(Held::of(&claim).claim.clone(), reason),
+            Settlement::Drop(job) => Settlement::Drop(job),
         };
         let port = self.clone();
         to_its_end(async move {
@@ -129,6 +130,10 @@ impl QueuePort for FaultyPort {
 
     fn may_have_ready_job(&self, queue: &str) -> bool {
         self.shared.deliveries.kept_back(queue) > 0 || self.port.may_have_ready_job(queue)
+    }
+
+    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
+        self.ask(self.meet(Asked::IsClaimed), self.port.is_claimed(job)).await
     }
 
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {

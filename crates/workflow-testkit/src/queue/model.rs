@@ -246,6 +246,17 @@ impl Model {
         true
     }
 
+    /// Whether somebody holds `job`.
+    pub(super) fn is_claimed(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(|stored| stored.state == JobState::Claimed)
+    }
+
+    /// Forgets a job that nobody holds. `false` when there is no such job.
+    pub(super) fn drop_waiting(&mut self, job: &JobId) -> bool {
+        let is_waiting = self.jobs.get(job).is_some_and(|stored| stored.state == JobState::Waiting);
+        is_waiting && self.remove(job)
+    }
+
     /// What an operator does to a job that is to be gone. A claim of it is lost. `false` when there is none.
     pub(super) fn remove(&mut self, job: &JobId) -> bool {
         if !self.jobs.contains_key(job) {

@@ -149,14 +149,15 @@ impl QueuePort for MemoryQueue {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<(), Error> {
-        let (claim, dead) = match settlement {
-            Settlement::Ack(claim) => (claim, None),
-            Settlement::Dead(claim, reason) => (claim, Some(reason)),
-        };
-        let claim = self.opening.held(&claim);
+        let held = |claim: &Claim| self.opening.held(claim);
         let settle = |state: &mut State| {
-            let is_held = claim.is_some_and(|claim| state.model.settle(claim, dead));
-            is_held.then(|| state.model.applied())
+            let model = &mut state.model;
+            let is_settled = match settlement {
+                Settlement::Ack(claim) => held(&claim).is_some_and(|claim| model.settle(claim, None)),
+                Settlement::Dead(claim, reason) => held(&claim).is_some_and(|claim| model.settle(claim, Some(reason))),
+                Settlement::Drop(job) => model.drop_waiting(&job),
+            };
+            is_settled.then(|| model.applied())
         };
         match self.opening.act(settle).await? {
             Some(operation) => self.opening.durable(operation).await,
@@ -197,6 +198,10 @@ impl QueuePort for MemoryQueue {
     fn may_have_ready_job(&self, queue: &str) -> bool {
         let due = self.opening.disk.lock().model.next_due(queue);
         due.is_some_and(|due| due <= self.clock().now())
+    }
+
+    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
+        self.opening.look(|model| model.is_claimed(job)).await
     }
 
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {

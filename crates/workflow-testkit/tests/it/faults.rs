@@ -6,6 +6,7 @@ mod workload;
 mod world;
 
 use self::plans::Faults;
+pub(crate) use self::workload::Drawn;
 use self::world::{Course, simulate};
 
 /// So many seeds of `faults`, or as many as the environment says in `SEEDS`. Gives what was met, so that a test can

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
-    ActiveRun, Attempt, AttemptFailed, Attempts, Claimed, EndedRun, Event, Failure, FailureKind, HandedBack,
-    Incarnation, InputHash, Jitter, JobId, ObjectRef, Outcome, Phase, RetryPolicy, Run, Status, StepReturned,
-    Submitted, Timestamp, TurnCame, Value,
+    ActiveRun, Attempt, AttemptFailed, Attempts, CancelGraceOver, CancelRequest, CancelRequested, Claimed,
+    CorrelationKey, EndedRun, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState,
+    ObjectRef, Outcome, Phase, RetryPolicy, Run, Signal, SignalId, Signalled, Status, StepReturned, Submitted,
+    Timestamp, TurnCame, Value, WaitKey, When,
 };
 
 pub(crate) fn number() -> BoxedStrategy<u32> {
@@ -76,23 +78,52 @@ fn revision() -> impl Strategy<Value = u64> + Clone {
     prop_oneof![0..5_u64, Just(u64::MAX - 1), 0..u64::MAX]
 }
 
-pub(crate) fn active() -> impl Strategy<Value = ActiveRun> {
-    let phase = prop_oneof![
+fn key() -> impl Strategy<Value = CorrelationKey> + Clone {
+    prop_oneof![3 => Just("a"), 2 => Just("b"), 1 => Just("c")]
+        .prop_map(|key| CorrelationKey::parse(key).expect("a short text is a key"))
+}
+
+/// One key or more, each once.
+fn keys() -> BoxedStrategy<Vec<CorrelationKey>> {
+    btree_set(key(), 1..4).prop_map(|keys| keys.into_iter().collect::<Vec<_>>()).prop_shuffle().boxed()
+}
+
+fn signal(owner: &'static str) -> impl Strategy<Value = Signal> {
+    (any::<u128>(), key(), value(owner)).prop_map(|(id, key, payload)| Signal { id: SignalId::new(id), key, payload })
+}
+
+fn reason() -> impl Strategy<Value = Option<String>> + Clone {
+    option::of(prop_oneof![Just("no"), Just("enough")].prop_map(str::to_owned))
+}
+
+pub(crate) fn phase() -> BoxedStrategy<Phase> {
+    prop_oneof![
         Just(Phase::Ready),
         time().prop_map(|until| Phase::BackingOff { until }),
-        time().prop_map(|until| Phase::Delayed { until })
-    ];
-    (revision(), incarnation(), number(), job(), phase, value("run"), attempts()).prop_map(
-        |(revision, incarnation, step, job, phase, payload, attempts)| ActiveRun {
-            revision,
-            incarnation,
-            step,
-            job,
-            phase,
-            payload,
-            attempts,
-        },
-    )
+        time().prop_map(|until| Phase::Delayed { until }),
+        waiting(),
+    ]
+    .boxed()
+}
+
+pub(crate) fn waiting() -> BoxedStrategy<Phase> {
+    (keys(), option::of(time())).prop_map(|(keys, until)| Phase::Waiting { keys, until }).boxed()
+}
+
+pub(crate) fn active() -> BoxedStrategy<ActiveRun> {
+    active_in(phase())
+}
+
+pub(crate) fn active_in(phase: BoxedStrategy<Phase>) -> BoxedStrategy<ActiveRun> {
+    let cancel = option::weighted(0.3, reason().prop_map(|reason| CancelRequest { reason }));
+    let held = (value("run"), option::of(signal("run")), attempts(), cancel);
+    (revision(), incarnation(), number(), job(), phase, held)
+        .prop_map(|(revision, incarnation, step, job, phase, (payload, signal, attempts, cancel))| {
+            // The one thing that no record says: a step that waits has no signal yet.
+            let signal = signal.filter(|_| !matches!(phase, Phase::Waiting { .. }));
+            ActiveRun { revision, incarnation, step, job, phase, payload, signal, attempts, cancel }
+        })
+        .boxed()
 }
 
 pub(crate) fn ended() -> BoxedStrategy<Run> {
@@ -126,22 +157,49 @@ fn next_job() -> impl Strategy<Value = JobId> + Clone {
 }
 
 pub(crate) fn event() -> BoxedStrategy<Event> {
-    prop_oneof![submitted(), claimed(), turn_came(), step_returned(), step_failed(), handed_back()].boxed()
+    prop_oneof![2 => submitted(), 2 => claimed(), 5 => attempt_event(), 2 => signalled(), 2 => cancel_requested()]
+        .boxed()
 }
 
 /// Events about one attempt.
 pub(crate) fn attempt_event() -> BoxedStrategy<Event> {
-    prop_oneof![turn_came(), step_returned(), step_failed(), handed_back()].boxed()
+    prop_oneof![turn_came(), step_returned(), step_failed(), handed_back(), cancel_grace_over()].boxed()
 }
 
 /// The attempt that the event is about.
 pub(crate) fn attempt_of(event: &mut Event) -> Option<&mut Attempt> {
     match event {
-        Event::Submitted(_) | Event::Claimed(_) => None,
+        Event::Submitted(_) | Event::Claimed(_) | Event::Signalled(_) | Event::CancelRequested(_) => None,
         Event::TurnCame(event) => Some(&mut event.attempt),
         Event::StepReturned(event) => Some(&mut event.attempt),
         Event::StepFailed(event) => Some(&mut event.attempt),
         Event::HandedBack(event) => Some(&mut event.attempt),
+        Event::CancelGraceOver(event) => Some(&mut event.attempt),
+    }
+}
+
+/// `event`, made to fit `run`: it is about the current attempt, the next delivery, the wait that goes on.
+pub(crate) fn aimed(mut event: Event, run: &ActiveRun) -> Event {
+    let (incarnation, step, job) = (run.incarnation, run.step, run.job.clone());
+    let next_delivery = |deliveries: u32| deliveries.max(run.attempts.base.saturating_add(1));
+    if let Some(attempt) = attempt_of(&mut event) {
+        *attempt = Attempt { incarnation, step, job, deliveries: next_delivery(attempt.deliveries) };
+        return event;
+    }
+    match event {
+        Event::Claimed(event) => {
+            Event::Claimed(Claimed { incarnation, job, deliveries: next_delivery(event.deliveries), ..event })
+        }
+        Event::Signalled(event) => Event::Signalled(Signalled { incarnation, step, ..event }),
+        event => event,
+    }
+}
+
+/// `event`, aimed at `run` on request.
+pub(crate) fn event_at(run: &Run, event: Event, aim: bool) -> Event {
+    match run {
+        Run::Active(active) if aim => aimed(event, active),
+        Run::Absent | Run::Active(_) | Run::Ended(_) => event,
     }
 }
 
@@ -164,12 +222,48 @@ pub(crate) fn claimed() -> BoxedStrategy<Event> {
 }
 
 fn turn_came() -> BoxedStrategy<Event> {
-    attempt().prop_map(|attempt| Event::TurnCame(TurnCame { attempt })).boxed()
+    (attempt(), time()).prop_map(|(attempt, now)| Event::TurnCame(TurnCame { attempt, now })).boxed()
+}
+
+fn cancel_grace_over() -> BoxedStrategy<Event> {
+    (attempt(), time()).prop_map(|(attempt, now)| Event::CancelGraceOver(CancelGraceOver { attempt, now })).boxed()
+}
+
+fn cancel_requested() -> BoxedStrategy<Event> {
+    (reason(), any::<bool>(), time())
+        .prop_map(|(reason, in_hand, now)| Event::CancelRequested(CancelRequested { reason, in_hand, now }))
+        .boxed()
+}
+
+pub(crate) fn signalled() -> BoxedStrategy<Event> {
+    (signal("event"), incarnation(), number(), time(), next_job())
+        .prop_map(|(signal, incarnation, step, now, next_job)| {
+            Event::Signalled(Signalled { signal, incarnation, step, now, next_job })
+        })
+        .boxed()
+}
+
+/// A wait on one key or more, whatever their slots hold. Sometimes a key is named twice, or none is.
+fn on_signal() -> BoxedStrategy<When> {
+    let state = prop_oneof![
+        4 => Just(KeyState::Free),
+        1 => Just(KeyState::Taken),
+        2 => signal("event").prop_map(KeyState::Buffered),
+    ];
+    let wait_key = (key(), state).prop_map(|(key, state)| match state {
+        KeyState::Free | KeyState::Taken => WaitKey { key, state },
+        KeyState::Buffered(signal) => {
+            let signal = Signal { key: key.clone(), ..signal };
+            WaitKey { key, state: KeyState::Buffered(signal) }
+        }
+    });
+    (vec(wait_key, 0..4), option::of(time())).prop_map(|(keys, until)| When::OnSignal { keys, until }).boxed()
 }
 
 pub(crate) fn outcome() -> BoxedStrategy<Outcome> {
+    let when = prop_oneof![1 => Just(When::Now), 1 => time().prop_map(When::At), 2 => on_signal()];
     prop_oneof![
-        3 => (value("event"), option::of(time())).prop_map(|(payload, due)| Outcome::Continue { payload, due }),
+        4 => (value("event"), when).prop_map(|(payload, when)| Outcome::Continue { payload, when }),
         1 => value("event").prop_map(|result| Outcome::Succeed { result }),
         1 => Just(Outcome::Fail { reason: "no".to_owned() }),
         1 => Just(Outcome::Cancel { reason: "no".to_owned() }),
@@ -177,7 +271,7 @@ pub(crate) fn outcome() -> BoxedStrategy<Outcome> {
     .boxed()
 }
 
-fn step_returned() -> BoxedStrategy<Event> {
+pub(crate) fn step_returned() -> BoxedStrategy<Event> {
     (attempt(), outcome(), time(), next_job(), any::<bool>())
         .prop_map(|(attempt, outcome, now, next_job, inline)| {
             Event::StepReturned(StepReturned { attempt, outcome, now, next_job, inline })

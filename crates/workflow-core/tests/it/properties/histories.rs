@@ -1,19 +1,25 @@
 //! Random histories of one run over a model of the queue: deliveries that end without a word, leases that expire under
-//! a running attempt, decisions that a crash forgets, early and stale doorbells, hand-backs.
+//! a running attempt, decisions that a crash forgets, early and stale doorbells, hand-backs, waits for signals that come
+//! before them, during them or never, and cancellations.
+
+mod slots;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::subsequence;
 use workflow_core::{
-    Action, Attempt, AttemptFailed, Claimed, Effect, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash,
-    JobId, Outcome, RetryPolicy, Run, StepReturned, Submitted, Timestamp, Transition, TurnCame, Value, decide,
+    Action, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, Effect, Event, Failure, FailureKind,
+    HandedBack, Incarnation, InputHash, JobId, Outcome, Reason, RetryPolicy, Run, Signalled, StepReturned, Submitted,
+    Timestamp, Transition, TurnCame, Value, When, decide,
 };
 
 use super::config;
 use super::generators::kind;
-use super::single::check;
+use super::invariants::check;
+use slots::{KEYS, Slots, key};
 
 /// One thing that happens. An index picks among the deliveries, or attempts, that there are.
 #[derive(Clone, Debug)]
@@ -27,6 +33,10 @@ enum Move {
     Succeed { attempt: usize },
     Fail { attempt: usize, kind: FailureKind, retry_after_ms: Option<u64> },
     HandBack { attempt: usize },
+    Await { attempt: usize, keys: Vec<usize>, timeout_ms: Option<u64>, taken: bool, inline: bool },
+    Signal { key: usize },
+    Cancel { overlooked: bool },
+    GraceOver { attempt: usize },
     ExpireLease,
     Crash,
 }
@@ -45,10 +55,21 @@ fn a_move() -> impl Strategy<Value = Move> {
         1 => attempt.clone().prop_map(|attempt| Move::Succeed { attempt }),
         2 => (attempt.clone(), kind(), delay())
             .prop_map(|(attempt, kind, retry_after_ms)| Move::Fail { attempt, kind, retry_after_ms }),
-        2 => attempt.prop_map(|attempt| Move::HandBack { attempt }),
+        2 => attempt.clone().prop_map(|attempt| Move::HandBack { attempt }),
+        4 => an_await(),
+        3 => (0..KEYS).prop_map(|key| Move::Signal { key }),
+        1 => prop::bool::weighted(0.3).prop_map(|overlooked| Move::Cancel { overlooked }),
+        1 => attempt.prop_map(|attempt| Move::GraceOver { attempt }),
         4 => Just(Move::ExpireLease),
         3 => Just(Move::Crash),
     ]
+}
+
+fn an_await() -> impl Strategy<Value = Move> {
+    let keys = subsequence((0..KEYS).collect::<Vec<_>>(), 1..=KEYS).prop_shuffle();
+    let timeout = proptest::option::weighted(0.7, 0..40_u64);
+    (0..4_usize, keys, timeout, prop::bool::weighted(0.02), any::<bool>())
+        .prop_map(|(attempt, keys, timeout_ms, taken, inline)| Move::Await { attempt, keys, timeout_ms, taken, inline })
 }
 
 /// A delivery that this process still holds something of: it runs, or is parked.
@@ -75,6 +96,7 @@ struct World {
     held: Vec<Held>,
     /// The starts of each step, those aside that were handed back.
     starts: BTreeMap<u32, u32>,
+    slots: Slots,
 }
 
 type Checked = Result<(), TestCaseError>;
@@ -82,8 +104,8 @@ type Checked = Result<(), TestCaseError>;
 impl World {
     fn new(max_attempts: u32) -> Self {
         let now = Timestamp::from_millis(1_000);
-        let (jobs, rung, held, starts) = Default::default();
-        Self { run: Run::absent(), max_attempts, now, jobs, rung, held, starts }
+        let (jobs, rung, held, starts, slots) = Default::default();
+        Self { run: Run::absent(), max_attempts, now, jobs, rung, held, starts, slots }
     }
 
     fn next_job(&mut self) -> JobId {
@@ -100,10 +122,15 @@ impl World {
     fn commit(&mut self, event: Event) -> Result<Transition, TestCaseError> {
         let transition = decide(&self.run, event);
         check(&self.run, &transition)?;
+        self.slots.commit(&transition)?;
         for effect in &transition.effects {
-            if let Effect::EnqueueStep { job, .. } = effect {
-                self.jobs.insert(job.clone(), Job::default());
-                self.held.iter_mut().for_each(|held| held.overtaken = true);
+            match effect {
+                Effect::EnqueueStep { job, .. } => {
+                    self.jobs.insert(job.clone(), Job::default());
+                    self.held.iter_mut().for_each(|held| held.overtaken = true);
+                }
+                Effect::DropDoorbell(job) => drop(self.jobs.remove(job)),
+                _ => {}
             }
         }
         self.run = transition.next.clone();
@@ -121,7 +148,10 @@ impl World {
             Move::DeliverStale { job, deliveries } => self.deliver_stale(job, deliveries)?,
             Move::Turn { attempt } => self.turn(attempt)?,
             Move::Continue { attempt, delay_ms, inline } => {
-                let outcome = Outcome::Continue { payload: Value::from("next"), due: self.later(delay_ms) };
+                let outcome = Outcome::Continue {
+                    payload: Value::from("next"),
+                    when: self.later(delay_ms).map_or(When::Now, When::At),
+                };
                 self.answer(attempt, outcome, inline)?;
             }
             Move::Succeed { attempt } => {
@@ -129,6 +159,14 @@ impl World {
             }
             Move::Fail { attempt, kind, retry_after_ms } => self.fail(attempt, kind, retry_after_ms)?,
             Move::HandBack { attempt } => self.hand_back(attempt)?,
+            Move::Await { attempt, keys, timeout_ms, taken, inline } => {
+                let keys = keys.into_iter().map(|index| self.slots.look_up(key(index), taken)).collect();
+                let when = When::OnSignal { keys, until: self.later(timeout_ms) };
+                self.answer(attempt, Outcome::Continue { payload: Value::from("next"), when }, inline)?;
+            }
+            Move::Signal { key } => self.signal(key)?,
+            Move::Cancel { overlooked } => self.cancel(overlooked)?,
+            Move::GraceOver { attempt } => self.grace_over(attempt)?,
             Move::ExpireLease => self.jobs.values_mut().for_each(|job| job.claimed = false),
             Move::Crash => {
                 self.held.clear();
@@ -136,9 +174,11 @@ impl World {
             }
         }
         if let Run::Active(active) = &self.run {
-            prop_assert!(self.jobs.contains_key(&active.job), "the run's doorbell is gone");
+            let rings = self.jobs.contains_key(&active.job);
+            prop_assert_eq!(rings, active.phase.has_doorbell(), "the run's doorbell is gone");
         }
-        Ok(())
+        self.slots.check(&self.run)?;
+        self.slots.check_none_lost()
     }
 
     fn submit(&mut self, input: u8, delay_ms: Option<u64>) -> Checked {
@@ -204,7 +244,7 @@ impl World {
         let starts = self.starts.entry(step).or_default();
         *starts += 1;
         prop_assert!(*starts <= self.max_attempts, "step {} started {} times", step, starts);
-        Ok(())
+        self.slots.started(&self.run)
     }
 
     /// Removes the job if the delivery still holds it.
@@ -225,7 +265,8 @@ impl World {
         let parked: Vec<usize> = (0..self.held.len()).filter(|&at| self.held[at].parked).collect();
         let Some(&at) = parked.iter().cycle().nth(index) else { return Ok(()) };
         let held = self.held.remove(at);
-        let transition = self.reported(&held, Event::TurnCame(TurnCame { attempt: held.attempt.clone() }))?;
+        let transition =
+            self.reported(&held, Event::TurnCame(TurnCame { attempt: held.attempt.clone(), now: self.now }))?;
         if let Action::Execute { attempt } = transition.action {
             prop_assert!((1..=self.max_attempts).contains(&attempt));
             let step = held.attempt.step;
@@ -287,6 +328,41 @@ impl World {
         }
         Ok(())
     }
+
+    /// A signal goes to whoever waits, or to the buffer.
+    fn signal(&mut self, index: usize) -> Checked {
+        let (signal, waiter) = self.slots.send(key(index));
+        let Some((incarnation, step)) = waiter else {
+            self.slots.buffer(signal);
+            return Ok(());
+        };
+        let (now, next_job) = (self.now, self.next_job());
+        let transition = self.commit(Event::Signalled(Signalled { signal, incarnation, step, now, next_job }))?;
+        prop_assert_eq!(transition.reason, Reason::Signalled, "a slot names a run that does not wait");
+        Ok(())
+    }
+
+    /// Overlooked: the delivery began after somebody had looked whether there is one.
+    fn cancel(&mut self, overlooked: bool) -> Checked {
+        let is_claimed = match &self.run {
+            Run::Active(run) => self.jobs.get(&run.job).is_some_and(|job| job.claimed),
+            Run::Absent | Run::Ended(_) => false,
+        };
+        let in_hand = is_claimed && !overlooked;
+        self.commit(Event::CancelRequested(CancelRequested { reason: None, in_hand, now: self.now }))?;
+        Ok(())
+    }
+
+    /// A call that was asked to stop goes on.
+    fn grace_over(&mut self, index: usize) -> Checked {
+        if !matches!(&self.run, Run::Active(run) if run.cancel.is_some()) {
+            return Ok(());
+        }
+        let Some(held) = self.running(index) else { return Ok(()) };
+        let (attempt, now) = (held.attempt.clone(), self.now);
+        self.reported(&held, Event::CancelGraceOver(CancelGraceOver { attempt, now }))?;
+        Ok(())
+    }
 }
 
 proptest! {
@@ -316,6 +392,9 @@ proptest! {
             world.apply(Move::Deliver { forgotten: false })?;
             world.apply(Move::Turn { attempt: 0 })?;
             world.apply(Move::Succeed { attempt: 0 })?;
+            for key in 0..KEYS {
+                world.apply(Move::Signal { key })?;
+            }
         }
         prop_assert!(matches!(world.run, Run::Ended(_)), "{:?}", world.run);
         prop_assert_eq!(world.jobs.len(), 0, "doorbells are left over");

@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use workflow_core::{
     Action, Attempt, Attempts, ClaimVerdict, Claimed, Effect, Event, HandedBack, Incarnation, InputHash, JobId,
-    Outcome, Run, SUSPECT_AFTER, Status, StepReturned, Submitted, Timestamp, Transition, TurnCame, Value, decide,
+    Outcome, Run, SUSPECT_AFTER, Status, StepReturned, Submitted, Timestamp, Transition, TurnCame, Value, When, decide,
 };
 
 use super::config;
@@ -167,7 +167,7 @@ impl World {
 
     fn turn(&mut self) {
         let job = self.suspects.pop_front().expect("a suspect waits");
-        let event = Event::TurnCame(TurnCame { attempt: self.attempt(&job) });
+        let event = Event::TurnCame(TurnCame { attempt: self.attempt(&job), now: NOW });
         let transition = self.commit(self.jobs[&job].run, event);
         let Action::Execute { attempt } = transition.action else { panic!("{transition:?}") };
         self.start(&job, attempt);
@@ -193,7 +193,7 @@ impl World {
         let run = self.jobs[job].run;
         let attempt = self.attempt(job);
         let outcome = if attempt.step + 1 < self.steps[run] {
-            Outcome::Continue { payload: Value::from("next"), due: None }
+            Outcome::Continue { payload: Value::from("next"), when: When::Now }
         } else {
             Outcome::Succeed { result: Value::from("result") }
         };

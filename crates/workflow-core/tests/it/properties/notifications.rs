@@ -4,7 +4,7 @@ use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
     Attempts, Effect, Event, FailureKind, Notification, NotificationAction, NotificationClaimed, NotificationEvent,
-    Reason, Run, decide, decide_notification,
+    Phase, Reason, Run, decide, decide_notification,
 };
 
 use super::config;
@@ -83,6 +83,9 @@ proptest! {
     #[test]
     fn a_failed_call_is_followed_by_what_follows_a_failed_attempt(mut run in active(), mut failed in attempt_failed()) {
         run.attempts.base = run.attempts.base.min(u32::MAX - 1);
+        // What only a step has.
+        run.cancel = None;
+        run.phase = Phase::Ready;
         failed.attempt.incarnation = run.incarnation;
         failed.attempt.step = run.step;
         failed.attempt.job = run.job.clone();

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use workflow_core::{
-    ActiveRun, Attempt, AttemptFailed, Claimed, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash,
-    Jitter, JobId, Outcome, RetryPolicy, Run, StepReturned, Submitted, Timestamp, TurnCame, Value,
+    ActiveRun, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, Event, Failure, FailureKind,
+    HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState, Outcome, RetryPolicy, Run, Signalled, StepReturned,
+    Submitted, Timestamp, TurnCame, Value, WaitKey, When,
 };
 
-use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, Stage};
+use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, Stage, key, signal};
 
 /// The kinds of event, in the order of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,11 +19,23 @@ pub(crate) enum Kind {
     StepReturned,
     StepFailed,
     HandedBack,
+    Signalled,
+    CancelRequested,
+    CancelGraceOver,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Submitted, Self::Claimed, Self::TurnCame, Self::StepReturned, Self::StepFailed, Self::HandedBack];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Submitted,
+        Self::Claimed,
+        Self::TurnCame,
+        Self::StepReturned,
+        Self::StepFailed,
+        Self::HandedBack,
+        Self::Signalled,
+        Self::CancelRequested,
+        Self::CancelGraceOver,
+    ];
 
     pub(crate) fn of(event: &Event) -> Self {
         match event {
@@ -32,6 +45,9 @@ impl Kind {
             Event::StepReturned(_) => Self::StepReturned,
             Event::StepFailed(_) => Self::StepFailed,
             Event::HandedBack(_) => Self::HandedBack,
+            Event::Signalled(_) => Self::Signalled,
+            Event::CancelRequested(_) => Self::CancelRequested,
+            Event::CancelGraceOver(_) => Self::CancelGraceOver,
         }
     }
 
@@ -45,6 +61,11 @@ impl Kind {
                 "The runner failed, panicked or took too long. The retry policy of these rows waits 1 s, without jitter."
             }
             Self::HandedBack => "The runtime shuts down and gives the delivery back.",
+            Self::Signalled => "A signal came for a key whose slot names the run.",
+            Self::CancelRequested => "Somebody asked for the end of the run.",
+            Self::CancelGraceOver => {
+                "The runner did not return in time after its token fired. Rows with `NotCancelled` follow from no history."
+            }
         }
     }
 }
@@ -78,7 +99,9 @@ impl Case {
 }
 
 pub(crate) fn all() -> Vec<Case> {
-    [submissions(), claims(), turns(), outcomes(), failures(), hand_backs()].into_iter().flatten().collect()
+    let of_attempts = [turns(), outcomes(), waits(), failures(), hand_backs()];
+    let of_others = [signals(), cancellations(), graces()];
+    [submissions(), claims()].into_iter().chain(of_attempts).chain(of_others).flatten().collect()
 }
 
 fn case(what: impl Into<String>, delivery: &'static str, event: impl Fn(&Facts) -> Event + 'static) -> Case {
@@ -166,27 +189,31 @@ fn current_late_and_stale(what: &str, event: impl Fn(&Facts, Attempt) -> Event +
 }
 
 fn turns() -> Vec<Case> {
-    current_late_and_stale("", |_, attempt| Event::TurnCame(TurnCame { attempt }))
+    current_late_and_stale("", |_, attempt| Event::TurnCame(TurnCame { attempt, now: NOW }))
+}
+
+fn returned(outcome: Outcome, inline: bool) -> impl Fn(&Facts, Attempt) -> Event + Clone {
+    move |_: &Facts, attempt: Attempt| {
+        let (outcome, next_job) = (outcome.clone(), JobId::from("new"));
+        Event::StepReturned(StepReturned { attempt, outcome, now: NOW, next_job, inline })
+    }
+}
+
+fn go_on(when: When) -> Outcome {
+    Outcome::Continue { payload: Value::from("next payload"), when }
 }
 
 fn outcomes() -> Vec<Case> {
-    let returned = |outcome: Outcome, inline: bool| {
-        move |_: &Facts, attempt: Attempt| {
-            let (outcome, next_job) = (outcome.clone(), JobId::from("new"));
-            Event::StepReturned(StepReturned { attempt, outcome, now: NOW, next_job, inline })
-        }
-    };
-    let go_on = |due: Option<Timestamp>| Outcome::Continue { payload: Value::from("next payload"), due };
     let reason = || "why".to_owned();
     let mut cases = Vec::new();
     for (inline, how) in [(true, "inline"), (false, "not inline")] {
-        cases.extend(current_late_and_stale(&format!("`Continue` now, {how}"), returned(go_on(None), inline)));
+        cases.extend(current_late_and_stale(&format!("`Continue` now, {how}"), returned(go_on(When::Now), inline)));
         let delayed = format!("`Continue` later, {how}");
-        cases.extend(current_late_and_stale(&delayed, returned(go_on(Some(FUTURE)), inline)));
+        cases.extend(current_late_and_stale(&delayed, returned(go_on(When::At(FUTURE)), inline)));
         let due = format!("`Continue` at a time that has passed, {how}");
-        cases.extend(current_late_and_stale(&due, returned(go_on(Some(PAST)), inline)));
+        cases.extend(current_late_and_stale(&due, returned(go_on(When::At(PAST)), inline)));
         let mut limit =
-            current_late_and_stale(&format!("`Continue` at the step limit, {how}"), returned(go_on(None), inline));
+            current_late_and_stale(&format!("`Continue` at the step limit, {how}"), returned(go_on(When::Now), inline));
         limit.iter_mut().for_each(|case| case.at_step_limit = true);
         cases.extend(limit);
     }
@@ -198,6 +225,39 @@ fn outcomes() -> Vec<Case> {
     for (name, outcome) in ends {
         cases.extend(current_late_and_stale(name, returned(outcome, true)));
     }
+    cases
+}
+
+/// What a wait finds in the slots of its keys, in the order in which it names them.
+fn waits() -> Vec<Case> {
+    let (free, taken) = (KeyState::Free, KeyState::Taken);
+    let buffered = |on| KeyState::Buffered(signal(on, "buffered"));
+    let wait = |states: &[(&str, &KeyState)], until: Option<Timestamp>| {
+        let keys = states.iter().map(|(on, state)| WaitKey { key: key(on), state: (*state).clone() }).collect();
+        go_on(When::OnSignal { keys, until })
+    };
+    let (c, d) = (&buffered("c"), &buffered("d"));
+    let waits = [
+        ("`OnSignal`, *c* free", wait(&[("c", &free)], Some(FUTURE))),
+        ("`OnSignal`, *c* free, without end", wait(&[("c", &free)], None)),
+        ("`OnSignal`, *c* free, until a time that has passed", wait(&[("c", &free)], Some(PAST))),
+        ("`OnSignal`, *c* taken", wait(&[("c", &taken)], Some(FUTURE))),
+        ("`OnSignal`, *c* buffered", wait(&[("c", c)], Some(FUTURE))),
+        ("`OnSignal`, *c* buffered, until a time that has passed", wait(&[("c", c)], Some(PAST))),
+        ("`OnSignal`, *c* and *d* free", wait(&[("c", &free), ("d", &free)], Some(FUTURE))),
+        ("`OnSignal`, *c* free, *d* buffered", wait(&[("c", &free), ("d", d)], Some(FUTURE))),
+        ("`OnSignal`, *c* and *d* buffered", wait(&[("c", c), ("d", d)], Some(FUTURE))),
+        ("`OnSignal`, *c* buffered, *d* taken", wait(&[("c", c), ("d", &taken)], Some(FUTURE))),
+    ];
+    let mut cases = Vec::new();
+    for (name, outcome) in waits {
+        for (inline, how) in [(true, "inline"), (false, "not inline")] {
+            cases.extend(current_late_and_stale(&format!("{name}, {how}"), returned(outcome.clone(), inline)));
+        }
+    }
+    let mut limit = current_late_and_stale("`OnSignal` at the step limit", returned(wait(&[("c", c)], None), true));
+    limit.iter_mut().for_each(|case| case.at_step_limit = true);
+    cases.extend(limit);
     cases
 }
 
@@ -242,4 +302,42 @@ fn hand_backs() -> Vec<Case> {
     current_late_and_stale("", |_, attempt| {
         Event::HandedBack(HandedBack { attempt, now: NOW, next_job: JobId::from("new") })
     })
+}
+
+fn signals() -> Vec<Case> {
+    let signalled = |change: fn(&mut Signalled)| {
+        move |facts: &Facts| {
+            let (incarnation, step, next_job) = (facts.incarnation, facts.step, JobId::from("new"));
+            let mut event = Signalled { signal: signal("a", "signal"), incarnation, step, now: NOW, next_job };
+            change(&mut event);
+            Event::Signalled(event)
+        }
+    };
+    vec![
+        case("a signal on a key that is waited for", "", signalled(|_| {})),
+        case("a signal on another key", "", signalled(|event| event.signal = signal("c", "signal"))),
+        case("one whose slot names an earlier step", "", signalled(|event| event.step = event.step.wrapping_sub(1))),
+        case(
+            "one whose slot names another incarnation",
+            "",
+            signalled(|event| event.incarnation = Incarnation::new(6)),
+        ),
+    ]
+}
+
+fn cancellations() -> Vec<Case> {
+    let requested = |in_hand| {
+        move |_: &Facts| {
+            let reason = Some("why".to_owned());
+            Event::CancelRequested(CancelRequested { reason, in_hand, now: NOW })
+        }
+    };
+    vec![
+        case("nobody holds the doorbell", "", requested(false)),
+        case("somebody may hold the doorbell", "", requested(true)),
+    ]
+}
+
+fn graces() -> Vec<Case> {
+    current_late_and_stale("", |_, attempt| Event::CancelGraceOver(CancelGraceOver { attempt, now: NOW }))
 }

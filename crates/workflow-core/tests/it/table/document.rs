@@ -1,7 +1,5 @@
 //! The text of `docs/state-machine.md`: how to read it, both tables, and a sentence for every reason.
 
-use std::collections::BTreeSet;
-
 use workflow_core::decide;
 
 use super::cases::{self, Case, Kind};
@@ -29,7 +27,13 @@ says. **Reason** says why; [Reasons](#reasons) has a sentence for each.
   others none (0/0/0).
 - Deliveries lost since the counters were written cost one attempt, however many they are: only the first of them can
   have started, for each later one commits its count before it starts.
-- `Execute` is followed by the number of the attempt. *unchanged* means that nothing is written.
+- A run that waits does so for the keys *a* and *b*. A run that is *signalled*, or *to be cancelled*, is ready and has a
+  signal on *a*; somebody asked for the end of the latter while the step was in hand. *Any active* phase is one of a run
+  that goes on, and *waiting* is each of the three phases of a wait.
+- What the slots of keys hold for a run that begins to wait comes with the event: a key is *free*, *taken* by another
+  run that waits, or has a signal *buffered*.
+- `Execute` is followed by the number of the attempt. *unchanged* means that nothing is written. A signal that the step
+  keeps and a request that stays are not repeated in **next**.
 - Some rows can follow from no history, such as the outcome of a step that is parked. They are decided all the same:
   `decide` is total.
 ";
@@ -98,33 +102,72 @@ pub(crate) struct Row {
     pub(crate) answers: Vec<(&'static str, Answer)>,
 }
 
-/// The table of `rows`. Events that are decided alike in every phase share their lines, and so do phases. A column that
+/// Phases that go by one name when they are decided alike.
+const TOGETHER: &[(&str, &[Stage])] =
+    &[("any", &Stage::ALL), ("any active", Stage::ACTIVE), ("waiting", Stage::WAITING)];
+
+/// The table of `rows`. Events that are decided alike in the same phases share a line, and so do phases. A column that
 /// says nothing is left out.
 pub(crate) fn table(head: &[&str], rows: Vec<Row>) -> String {
-    let all: BTreeSet<String> = rows.iter().map(|row| row.what.clone()).collect();
-    let mut merged: Vec<(Vec<String>, Row)> = Vec::new();
+    let mut all: Vec<String> = Vec::new();
+    let mut lines: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for row in rows {
-        let alike = |other: &&mut (Vec<String>, Row)| {
-            other.1.delivery == row.delivery && other.1.answers == row.answers && !row.delivery.is_empty()
-        };
-        match merged.iter_mut().find(alike) {
-            Some((what, _)) => what.push(row.what),
-            None => merged.push((vec![row.what.clone()], row)),
+        if !all.contains(&row.what) {
+            all.push(row.what.clone());
         }
-    }
-    let mut lines = Vec::new();
-    for (what, row) in merged {
-        let what = if what.len() > 1 && what.len() == all.len() { "any".to_owned() } else { what.join("; ") };
         for (phases, answer) in by_answer(row.answers) {
-            let mut line = vec![what.clone(), row.delivery.to_owned(), phases.join("; ")];
-            line.extend(answer);
-            lines.push(line);
+            let mut cells = vec![row.delivery.to_owned(), together(&phases).join("; ")];
+            cells.extend(answer);
+            match lines.iter_mut().find(|(_, other)| *other == cells) {
+                Some((what, _)) => what.push(row.what.clone()),
+                None => lines.push((vec![row.what.clone()], cells)),
+            }
         }
     }
+    let lines = lines.into_iter().map(|(what, cells)| [vec![events(&what, &all)], cells].concat());
+    let lines: Vec<Vec<String>> = lines.collect();
     let used: Vec<bool> = (0..head.len()).map(|column| lines.iter().any(|line| !line[column].is_empty())).collect();
     let keep = |cells: Vec<String>| cells.into_iter().zip(&used).filter(|(_, used)| **used).map(|(cell, _)| cell);
     let head: Vec<&str> = head.iter().zip(&used).filter(|(_, used)| **used).map(|(name, _)| *name).collect();
     render::table(&head, lines.into_iter().map(|line| keep(line).collect()))
+}
+
+/// The events `what`, in few words; `all` are those of the table.
+fn events(what: &[String], all: &[String]) -> String {
+    let others: Vec<String> = all.iter().filter(|event| !what.contains(event)).cloned().collect();
+    if others.is_empty() && all.len() > 1 {
+        return "any".to_owned();
+    }
+    let (these, all_but) = (however(what), format!("any but {}", however(&others)));
+    if all_but.len() < these.len() { all_but } else { these }
+}
+
+/// An event that is decided alike inline and not is named once.
+fn however(events: &[String]) -> String {
+    let other = |event: &String, how: &str, other: &str| {
+        let name = event.strip_suffix(how)?;
+        events.contains(&format!("{name}{other}")).then(|| name.to_owned())
+    };
+    let names = events.iter().filter_map(|event| match other(event, ", not inline", ", inline") {
+        Some(_) => None,
+        None => Some(other(event, ", inline", ", not inline").unwrap_or_else(|| event.clone())),
+    });
+    names.collect::<Vec<_>>().join("; ")
+}
+
+/// The names of `phases`, those that go by one name as that.
+fn together(phases: &[&'static str]) -> Vec<&'static str> {
+    let mut left = phases.to_vec();
+    for (name, stages) in TOGETHER {
+        let of_group = |phase: &&'static str| stages.iter().any(|stage| stage.name() == *phase);
+        if left.iter().filter(|phase| of_group(phase)).count() == stages.len()
+            && let Some(first) = left.iter().position(of_group)
+        {
+            left[first] = name;
+            left.retain(|phase| !of_group(phase));
+        }
+    }
+    left
 }
 
 fn by_answer(answers: Vec<(&'static str, Answer)>) -> Vec<(Vec<&'static str>, Answer)> {

@@ -1,7 +1,8 @@
 //! One run per phase of the table, and the facts of it that events are made from.
 
 use workflow_core::{
-    ActiveRun, Attempt, Attempts, EndedRun, Incarnation, InputHash, JobId, Phase, Run, Status, Timestamp, Value,
+    ActiveRun, Attempt, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Phase, Run,
+    Signal, SignalId, Status, Timestamp, Value,
 };
 
 /// The present of every row.
@@ -27,12 +28,17 @@ pub(crate) enum Stage {
     DelayedEarly,
     DelayedDue,
     Parked,
+    Signalled,
+    WaitingEarly,
+    WaitingDue,
+    WaitingWithoutEnd,
+    ToBeCancelled,
     EndedNormally,
     EndedAsDeadLetter,
 }
 
 impl Stage {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Absent,
         Self::Ready,
         Self::BackingOffEarly,
@@ -40,8 +46,31 @@ impl Stage {
         Self::DelayedEarly,
         Self::DelayedDue,
         Self::Parked,
+        Self::Signalled,
+        Self::WaitingEarly,
+        Self::WaitingDue,
+        Self::WaitingWithoutEnd,
+        Self::ToBeCancelled,
         Self::EndedNormally,
         Self::EndedAsDeadLetter,
+    ];
+
+    /// The phases of a step that waits for a signal.
+    pub(crate) const WAITING: &[Self] = &[Self::WaitingEarly, Self::WaitingDue, Self::WaitingWithoutEnd];
+
+    /// The phases of a run that goes on.
+    pub(crate) const ACTIVE: &[Self] = &[
+        Self::Ready,
+        Self::BackingOffEarly,
+        Self::BackingOffDue,
+        Self::DelayedEarly,
+        Self::DelayedDue,
+        Self::Parked,
+        Self::Signalled,
+        Self::WaitingEarly,
+        Self::WaitingDue,
+        Self::WaitingWithoutEnd,
+        Self::ToBeCancelled,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -53,6 +82,11 @@ impl Stage {
             Self::DelayedEarly => "delayed, early",
             Self::DelayedDue => "delayed, due",
             Self::Parked => "parked",
+            Self::Signalled => "signalled",
+            Self::WaitingEarly => "waiting, early",
+            Self::WaitingDue => "waiting, due",
+            Self::WaitingWithoutEnd => "waiting without end",
+            Self::ToBeCancelled => "to be cancelled",
             Self::EndedNormally => "ended",
             Self::EndedAsDeadLetter => "ended as dead letter",
         }
@@ -62,30 +96,49 @@ impl Stage {
         let fresh = Attempts::default();
         let lost_and_failed = Attempts { used: 2, lost: 1, ..fresh };
         let suspect = Attempts { used: 2, base: 2, lost: 2, parked: true };
-        match self {
-            Self::Absent => Run::absent(),
+        let waiting = |until| active(Phase::Waiting { keys: vec![key("a"), key("b")], until }, fresh);
+        let signalled = ActiveRun { signal: Some(signal("a", "signal")), ..active(Phase::Ready, fresh) };
+        let request = CancelRequest { reason: Some("first".to_owned()) };
+        let run = match self {
+            Self::Absent => return Run::absent(),
             Self::Ready => active(Phase::Ready, fresh),
             Self::BackingOffEarly => active(Phase::BackingOff { until: FUTURE }, lost_and_failed),
             Self::BackingOffDue => active(Phase::BackingOff { until: PAST }, lost_and_failed),
             Self::DelayedEarly => active(Phase::Delayed { until: FUTURE }, fresh),
             Self::DelayedDue => active(Phase::Delayed { until: PAST }, fresh),
             Self::Parked => active(Phase::Ready, suspect),
-            Self::EndedNormally => ended(Status::Succeeded),
-            Self::EndedAsDeadLetter => ended(Status::Failed),
-        }
+            Self::Signalled => signalled,
+            Self::WaitingEarly => waiting(Some(FUTURE)),
+            Self::WaitingDue => waiting(Some(PAST)),
+            Self::WaitingWithoutEnd => waiting(None),
+            Self::ToBeCancelled => ActiveRun { cancel: Some(request), ..signalled },
+            Self::EndedNormally => return ended(Status::Succeeded),
+            Self::EndedAsDeadLetter => return ended(Status::Failed),
+        };
+        Run::Active(run)
     }
 }
 
-fn active(phase: Phase, attempts: Attempts) -> Run {
-    Run::Active(ActiveRun {
+pub(crate) fn key(key: &str) -> CorrelationKey {
+    CorrelationKey::parse(key).expect("a short text is a key")
+}
+
+pub(crate) fn signal(on: &str, payload: &'static str) -> Signal {
+    Signal { id: SignalId::new(1), key: key(on), payload: Value::from(payload) }
+}
+
+fn active(phase: Phase, attempts: Attempts) -> ActiveRun {
+    ActiveRun {
         revision: 9,
         incarnation: Incarnation::new(7),
         step: STEP,
         job: JobId::from("current"),
         phase,
         payload: Value::from("payload"),
+        signal: None,
         attempts,
-    })
+        cancel: None,
+    }
 }
 
 fn ended(status: Status) -> Run {

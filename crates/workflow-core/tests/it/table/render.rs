@@ -1,6 +1,6 @@
 //! Decisions in few words, for the cells of the tables.
 
-use workflow_core::{Action, Attempts, Effect, EndedRun, Phase, Run, Timestamp, Value};
+use workflow_core::{Action, ActiveRun, Attempts, CorrelationKey, Effect, EndedRun, Phase, Run, Timestamp, Value};
 
 use super::fixtures::NOW;
 
@@ -37,6 +37,10 @@ fn effect(effect: &Effect) -> String {
         Effect::ApplyStaged => "apply staged".to_owned(),
         Effect::RecordStep => "record step".to_owned(),
         Effect::NotifyEnd => "notify".to_owned(),
+        Effect::RegisterWaiter { keys: all } => format!("wait for {}", keys(all)),
+        Effect::FreeWaiter { keys: all } => format!("free {}", keys(all)),
+        Effect::TakeSignal { key } => format!("take from *{key}*"),
+        Effect::DropDoorbell(job) => format!("drop *{job}*"),
         Effect::ReleaseValue(Value::Inline(bytes)) => format!("release {}", String::from_utf8_lossy(bytes)),
         Effect::ReleaseValue(Value::Object(object)) => format!("release {}", object.path),
     }
@@ -48,17 +52,44 @@ pub(crate) fn next(run: &Run, next: &Run) -> String {
         _ if next == run => "unchanged".to_owned(),
         Run::Absent => "absent".to_owned(),
         Run::Active(active) => {
-            let same_phase = matches!(run, Run::Active(before) if before.phase == active.phase);
-            let phase = match active.phase {
-                _ if same_phase => "same phase".to_owned(),
-                Phase::Ready => "ready".to_owned(),
-                Phase::BackingOff { until } => format!("backing off until {}", time(until)),
-                Phase::Delayed { until } => format!("delayed until {}", time(until)),
+            let before = match run {
+                Run::Absent | Run::Ended(_) => None,
+                Run::Active(before) => Some(before),
             };
-            format!("step {}, {phase}, {}, job *{}*", active.step, attempts(active.attempts), active.job)
+            let phase = phase(before, active);
+            let step = format!("step {}, {phase}, {}, job *{}*", active.step, attempts(active.attempts), active.job);
+            [Some(step), signal(before, active), cancel(before, active)].into_iter().flatten().collect()
         }
         Run::Ended(ended) => end(ended),
     }
+}
+
+fn phase(before: Option<&ActiveRun>, active: &ActiveRun) -> String {
+    match &active.phase {
+        phase if before.is_some_and(|before| before.phase == *phase) => "same phase".to_owned(),
+        Phase::Ready => "ready".to_owned(),
+        Phase::BackingOff { until } => format!("backing off until {}", time(*until)),
+        Phase::Delayed { until } => format!("delayed until {}", time(*until)),
+        Phase::Waiting { keys: all, until: None } => format!("waiting for {}", keys(all)),
+        Phase::Waiting { keys: all, until: Some(until) } => format!("waiting for {} until {}", keys(all), time(*until)),
+    }
+}
+
+/// The signal, unless the same step had it before.
+fn signal(before: Option<&ActiveRun>, active: &ActiveRun) -> Option<String> {
+    let is_new = before.is_none_or(|before| before.step != active.step || before.signal != active.signal);
+    active.signal.as_ref().filter(|_| is_new).map(|signal| format!(", signal on *{}*", signal.key))
+}
+
+/// The request for the end of the run, unless it was there before.
+fn cancel(before: Option<&ActiveRun>, active: &ActiveRun) -> Option<String> {
+    let is_new = before.is_none_or(|before| before.cancel != active.cancel);
+    active.cancel.as_ref().filter(|_| is_new).map(|_| ", to be cancelled".to_owned())
+}
+
+fn keys(keys: &[CorrelationKey]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| format!("*{key}*")).collect();
+    keys.join(" and ")
 }
 
 fn end(ended: &EndedRun) -> String {

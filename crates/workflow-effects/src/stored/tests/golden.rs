@@ -1,9 +1,11 @@
 //! The bytes of every record, in each of its variants. What a released version wrote is read for ever: these lines
 //! may be added to, never changed.
 
-use workflow_core::{ActiveRun, EndedRun, ObjectRef, Phase, Run, Status, Timestamp, Value};
+use workflow_core::{
+    ActiveRun, CancelRequest, EndedRun, ObjectRef, Phase, Run, Signal, SignalId, Slot, Status, Timestamp, Value,
+};
 
-use super::records::{Record, active, doorbell, ended, notification, spec, step};
+use super::records::{Record, active, buffered, doorbell, ended, expiry, key, notification, signal, slot, spec, step};
 use crate::stored::*;
 
 fn check(record: Record, golden: &str) {
@@ -22,19 +24,52 @@ fn object() -> Value {
 fn active_runs() {
     let run = |run| Record::Run(Run::Active(run));
     let until = Timestamp::from_millis(1_700_000_000_000);
-    check(run(active()), "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3300000568656c6c6f01020301");
+    check(run(active()), "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3300000568656c6c6f000102030100");
     check(
         run(ActiveRun { phase: Phase::BackingOff { until }, ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3301fd0068e5cf8b010000000568656c6c6f01020301",
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3301fd0068e5cf8b010000000568656c6c6f000102030100",
     );
     check(
         run(ActiveRun { phase: Phase::Delayed { until: Timestamp::NEVER }, ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3302fdffdb1fd277e60000000568656c6c6f01020301",
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3302fdffdb1fd277e60000000568656c6c6f000102030100",
     );
     check(
         run(ActiveRun { payload: object(), ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33000107702f722f312f32fc7011010001020301",
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33000107702f722f312f32fc70110100000102030100",
     );
+}
+
+#[test]
+fn runs_that_wait_and_that_are_signalled() {
+    let run = |run| Record::Run(Run::Active(run));
+    let until = Some(Timestamp::from_millis(1_700_000_000_000));
+    let keys = vec![key("k"), key("a/\0b")];
+    check(
+        run(ActiveRun { phase: Phase::Waiting { keys, until }, ..active() }),
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 03 02016b04612f0062 01fd0068e5cf8b010000 000568656c6c6f 00 01020301 00",
+    );
+    check(
+        run(ActiveRun { phase: Phase::Waiting { keys: vec![key("k")], until: None }, ..active() }),
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 03 01016b 00 000568656c6c6f 00 01020301 00",
+    );
+    check(
+        run(ActiveRun { signal: Some(signal()), ..active() }),
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 01 07 04612f0062 0003796573 01020301 00",
+    );
+    check(
+        run(ActiveRun { signal: Some(Signal { payload: object(), ..signal() }), ..active() }),
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 01 07 04612f0062 0107702f722f312f32fc70110100 01020301 00",
+    );
+}
+
+#[test]
+fn runs_that_are_to_be_cancelled() {
+    let run = |reason| Record::Run(Run::Active(ActiveRun { cancel: Some(CancelRequest { reason }), ..active() }));
+    check(
+        run(Some("no".to_owned())),
+        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 00 01020301 01 01026e6f",
+    );
+    check(run(None), "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 00 01020301 01 00");
 }
 
 #[test]
@@ -106,17 +141,55 @@ fn memo_entries() {
 #[test]
 fn steps() {
     let row = |row| Record::Step(row);
-    check(row(step()), "0002fd0068e5cf8b010000fd6468e5cf8b0100000000");
+    check(row(step()), "0002fd0068e5cf8b010000fd6468e5cf8b010000000000");
     check(
         row(StepRow { end: RecordedEnd::Delayed, payload: Some(Value::from("in")), ..step() }),
-        "0002fd0068e5cf8b010000fd6468e5cf8b01000001010002696e",
+        "0002fd0068e5cf8b010000fd6468e5cf8b01000001010002696e00",
+    );
+    check(
+        row(StepRow { end: RecordedEnd::Waited, signal_key: Some("k/\0".to_owned()), ..step() }),
+        "0002fd0068e5cf8b010000fd6468e5cf8b010000 02 00 01036b2f00",
     );
     check(
         row(StepRow { end: RecordedEnd::Succeeded, payload: Some(object()), ..step() }),
-        "0002fd0068e5cf8b010000fd6468e5cf8b01000002010107702f722f312f32fc70110100",
+        "0002fd0068e5cf8b010000fd6468e5cf8b01000003010107702f722f312f32fc7011010000",
     );
-    check(row(StepRow { end: RecordedEnd::Failed, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b0100000300");
-    check(row(StepRow { end: RecordedEnd::Cancelled, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b0100000400");
+    check(row(StepRow { end: RecordedEnd::Failed, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b010000040000");
+    check(row(StepRow { end: RecordedEnd::Cancelled, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b010000050000");
+}
+
+#[test]
+fn slots() {
+    check(Record::Slot(slot()), "00 03 01086f726465722d31370702 00 00 00");
+    let last = Some(SignalId::new(u128::MAX));
+    check(
+        Record::Slot(Slot { revision: 300, waiter: None, head: 4, tail: 9, last }),
+        "00 fb2c01 00 04 09 01feffffffffffffffffffffffffffffffff",
+    );
+}
+
+#[test]
+fn buffered_signals() {
+    check(Record::Signal(buffered()), "00 07 0003796573 fd0068e5cf8b010000 fd00ecf1f38b010000 00");
+    check(
+        Record::Signal(BufferedSignal { payload: object(), idempotency_id: Some("id".to_owned()), ..buffered() }),
+        "00 07 0107702f722f312f32fc70110100 fd0068e5cf8b010000 fd00ecf1f38b010000 01026964",
+    );
+}
+
+#[test]
+fn expiries_of_signals() {
+    check(Record::Expiry(expiry()), "00 07 04612f0062 01fb2c01 00");
+    check(
+        Record::Expiry(SignalExpiry { number: None, idempotency_id: Some("id".to_owned()), ..expiry() }),
+        "00 07 04612f0062 00 01026964",
+    );
+}
+
+#[test]
+fn idempotency_ids_of_signals() {
+    assert_eq!(encode_signal_id(SignalId::new(7)), [0, 7][..]);
+    assert_eq!(encode_signal_id(SignalId::new(300)), [0, 0xfb, 0x2c, 0x01][..]);
 }
 
 #[test]

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
-    ActiveRun, Attempts, EndedRun, Incarnation, InputHash, JobId, Notification, ObjectRef, Phase, Run, RunId, Status,
-    Timestamp, Value,
+    ActiveRun, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Notification,
+    ObjectRef, Phase, Run, RunId, Signal, SignalId, Slot, Status, Timestamp, Value, Waiter,
 };
 
 use crate::error::Result;
 use crate::stored::*;
 
-/// A record of any kind. A run is never absent.
+/// A record of any kind. A run is never absent, and a slot is never idle: of such there is no record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Record {
     Run(Run),
@@ -22,6 +22,9 @@ pub(super) enum Record {
     Doorbell(Doorbell),
     Memo(MemoEntry),
     Step(StepRow),
+    Slot(Slot),
+    Signal(BufferedSignal),
+    Expiry(SignalExpiry),
 }
 
 impl Record {
@@ -33,6 +36,9 @@ impl Record {
             Self::Doorbell(bell) => encode_doorbell(bell),
             Self::Memo(entry) => encode_memo_entry(entry),
             Self::Step(row) => encode_step_row(row),
+            Self::Slot(slot) => encode_slot(slot).unwrap(),
+            Self::Signal(signal) => encode_buffered_signal(signal),
+            Self::Expiry(expiry) => encode_signal_expiry(expiry),
         }
     }
 
@@ -46,11 +52,14 @@ impl Record {
             Self::Doorbell(_) => Self::Doorbell(decode_doorbell(bytes)?),
             Self::Memo(_) => Self::Memo(decode_memo_entry(&run_id, "k", bytes)?),
             Self::Step(_) => Self::Step(decode_step_row(&run_id, bytes)?),
+            Self::Slot(_) => Self::Slot(decode_slot(&key("k/\0"), Some(bytes))?),
+            Self::Signal(_) => Self::Signal(decode_buffered_signal(&key("k/\0"), bytes)?),
+            Self::Expiry(_) => Self::Expiry(decode_signal_expiry(bytes)?),
         })
     }
 
     /// One record of each kind.
-    pub(super) fn kinds() -> [Self; 6] {
+    pub(super) fn kinds() -> [Self; 9] {
         [
             Self::Run(Run::Active(active())),
             Self::Spec(spec()),
@@ -58,8 +67,15 @@ impl Record {
             Self::Doorbell(doorbell()),
             Self::Memo(MemoEntry { revision: 6, value: Value::from("memo") }),
             Self::Step(step()),
+            Self::Slot(slot()),
+            Self::Signal(buffered()),
+            Self::Expiry(expiry()),
         ]
     }
+}
+
+pub(super) fn key(text: &str) -> CorrelationKey {
+    CorrelationKey::parse(text).unwrap()
 }
 
 pub(super) fn active() -> ActiveRun {
@@ -70,8 +86,14 @@ pub(super) fn active() -> ActiveRun {
         job: JobId::from("job-3"),
         phase: Phase::Ready,
         payload: Value::from("hello"),
+        signal: None,
         attempts: Attempts { used: 1, base: 2, lost: 3, parked: true },
+        cancel: None,
     }
+}
+
+pub(super) fn signal() -> Signal {
+    Signal { id: SignalId::new(7), key: key("a/\0b"), payload: Value::from("yes") }
 }
 
 pub(super) fn ended() -> EndedRun {
@@ -131,7 +153,27 @@ pub(super) fn step() -> StepRow {
         ended_at: Timestamp::from_millis(1_700_000_000_100),
         end: RecordedEnd::Continued,
         payload: None,
+        signal_key: None,
     }
+}
+
+pub(super) fn slot() -> Slot {
+    let waiter = Waiter { run_id: RunId::parse("order-17").unwrap(), incarnation: Incarnation::new(7), step: 2 };
+    Slot { revision: 3, waiter: Some(waiter), head: 0, tail: 0, last: None }
+}
+
+pub(super) fn buffered() -> BufferedSignal {
+    BufferedSignal {
+        id: SignalId::new(7),
+        payload: Value::from("yes"),
+        sent_at: Timestamp::from_millis(1_700_000_000_000),
+        expires_at: Timestamp::from_millis(1_700_604_800_000),
+        idempotency_id: None,
+    }
+}
+
+pub(super) fn expiry() -> SignalExpiry {
+    SignalExpiry { signal: SignalId::new(7), key: key("a/\0b"), number: Some(300), idempotency_id: None }
 }
 
 pub(super) fn any_record() -> impl Strategy<Value = Record> {
@@ -143,6 +185,9 @@ pub(super) fn any_record() -> impl Strategy<Value = Record> {
         doorbells().prop_map(Record::Doorbell),
         (any::<u64>(), values()).prop_map(|(revision, value)| Record::Memo(MemoEntry { revision, value })),
         steps().prop_map(Record::Step),
+        slots().prop_map(Record::Slot),
+        buffered_signals().prop_map(Record::Signal),
+        expiries().prop_map(Record::Expiry),
     ]
 }
 
@@ -169,11 +214,25 @@ fn attempts() -> impl Strategy<Value = Attempts> {
     any::<(u32, u32, u32, bool)>().prop_map(|(used, base, lost, parked)| Attempts { used, base, lost, parked })
 }
 
+fn keys() -> impl Strategy<Value = CorrelationKey> {
+    prop_oneof!["[a/\0]{1,3}", ".{1,64}", "[a-z]{1024}"].prop_map(|text| key(&text))
+}
+
+fn signals() -> impl Strategy<Value = Signal> {
+    (signal_ids(), keys(), values()).prop_map(|(id, key, payload)| Signal { id, key, payload })
+}
+
+fn signal_ids() -> impl Strategy<Value = SignalId> {
+    any::<u128>().prop_map(SignalId::new)
+}
+
 fn phases() -> impl Strategy<Value = Phase> {
     prop_oneof![
         Just(Phase::Ready),
         times().prop_map(|until| Phase::BackingOff { until }),
         times().prop_map(|until| Phase::Delayed { until }),
+        (proptest::collection::vec(keys(), 0..5), option::of(times()))
+            .prop_map(|(keys, until)| Phase::Waiting { keys, until }),
     ]
 }
 
@@ -182,15 +241,19 @@ fn statuses() -> impl Strategy<Value = Status> {
 }
 
 fn active_runs() -> impl Strategy<Value = ActiveRun> {
-    (any::<u64>(), incarnations(), any::<u32>(), jobs(), phases(), values(), attempts()).prop_map(
-        |(revision, incarnation, step, job, phase, payload, attempts)| ActiveRun {
+    let cancels = option::of(option::of(any::<String>()).prop_map(|reason| CancelRequest { reason }));
+    let held = (values(), option::of(signals()), attempts(), cancels);
+    (any::<u64>(), incarnations(), any::<u32>(), jobs(), phases(), held).prop_map(
+        |(revision, incarnation, step, job, phase, (payload, signal, attempts, cancel))| ActiveRun {
             revision,
             incarnation,
             step,
             job,
             phase,
             payload,
+            signal,
             attempts,
+            cancel,
         },
     )
 }
@@ -234,18 +297,61 @@ fn notifications() -> impl Strategy<Value = NotificationRow> {
 }
 
 fn steps() -> impl Strategy<Value = StepRow> {
-    let ends =
-        prop_oneof![Just(RecordedEnd::Continued), Just(RecordedEnd::Delayed), statuses().prop_map(RecordedEnd::from),];
-    (any::<u32>(), times(), times(), ends, option::of(values())).prop_map(
-        |(attempt, started_at, ended_at, end, payload)| StepRow { attempt, started_at, ended_at, end, payload },
+    let ends = prop_oneof![
+        Just(RecordedEnd::Continued),
+        Just(RecordedEnd::Delayed),
+        Just(RecordedEnd::Waited),
+        statuses().prop_map(RecordedEnd::from),
+    ];
+    (any::<u32>(), times(), times(), ends, option::of(values()), option::of(any::<String>())).prop_map(
+        |(attempt, started_at, ended_at, end, payload, signal_key)| StepRow {
+            attempt,
+            started_at,
+            ended_at,
+            end,
+            payload,
+            signal_key,
+        },
     )
 }
 
+fn run_ids() -> impl Strategy<Value = RunId> {
+    "[A-Za-z0-9_-]{1,128}".prop_map(|id| RunId::parse(id).unwrap())
+}
+
+fn slots() -> impl Strategy<Value = Slot> {
+    let waiters = (run_ids(), incarnations(), any::<u32>()).prop_map(|(run_id, incarnation, step)| Waiter {
+        run_id,
+        incarnation,
+        step,
+    });
+    let numbers = prop_oneof![Just((0, 0)), any::<(u64, u64)>().prop_map(|(a, b)| (a.min(b), a.max(b)))];
+    (any::<u64>(), option::of(waiters), numbers, option::of(signal_ids()))
+        .prop_map(|(revision, waiter, (head, tail), last)| Slot { revision, waiter, head, tail, last })
+        .prop_filter("an idle slot has no record", |slot| !slot.is_idle())
+}
+
+fn buffered_signals() -> impl Strategy<Value = BufferedSignal> {
+    (signal_ids(), values(), times(), times(), option::of(any::<String>())).prop_map(
+        |(id, payload, sent_at, expires_at, idempotency_id)| BufferedSignal {
+            id,
+            payload,
+            sent_at,
+            expires_at,
+            idempotency_id,
+        },
+    )
+}
+
+fn expiries() -> impl Strategy<Value = SignalExpiry> {
+    (signal_ids(), keys(), option::of(any::<u64>()), option::of(any::<String>()))
+        .prop_map(|(signal, key, number, idempotency_id)| SignalExpiry { signal, key, number, idempotency_id })
+}
+
 fn doorbells() -> impl Strategy<Value = Doorbell> {
-    let run_ids = "[A-Za-z0-9_-]{1,128}".prop_map(|id| RunId::parse(id).unwrap());
     let targets =
         prop_oneof![Just(BellTarget::Step), any::<u32>().prop_map(|redrive| BellTarget::Notification { redrive }),];
-    (run_ids, incarnations(), any::<String>(), any::<u64>(), targets).prop_map(
+    (run_ids(), incarnations(), any::<String>(), any::<u64>(), targets).prop_map(
         |(run_id, incarnation, queue_name, open, target)| Doorbell { run_id, incarnation, queue_name, open, target },
     )
 }

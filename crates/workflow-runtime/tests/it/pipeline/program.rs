@@ -1,18 +1,17 @@
 //! The example's program as a child process, and what it leaves in its store.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
 use serde_json::Value;
 use workflow_runtime::{NoopTerminalHook, RunOutcome, open};
 
+use crate::example::program;
 use crate::support::{Runner, succeed};
 
 /// A command of the program on a store, not yet started.
@@ -25,7 +24,7 @@ pub(super) fn command(store: &Path, args: &[&str]) -> Command {
 /// The same, but it prints lines for people.
 pub(super) fn for_people(store: &Path, args: &[&str]) -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let mut command = Command::new(PROGRAM.get_or_init(program));
+    let mut command = Command::new(PROGRAM.get_or_init(|| program("document_pipeline")));
     command.arg("--store").arg(store).args(args);
     command
 }
@@ -165,37 +164,4 @@ pub(super) async fn contents(store: &Path) -> Contents {
     drop(runtime);
     storage.close().await.unwrap();
     Contents { kv, ends }
-}
-
-/// The program, built if it is missing or older than its sources: `cargo test` builds it along with this test, unless
-/// it is asked for this test alone.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).expect("tests are built in a folder of their profile");
-    let program = profile.join("examples").join(format!("document_pipeline{}", std::env::consts::EXE_SUFFIX));
-    if !is_fresh(&program) {
-        let name = match profile.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => "dev",
-            Some(name) => name,
-        };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--locked", "-p", "workflow-runtime", "--example", "document_pipeline"])
-            .args(["--profile", name, "--target-dir"])
-            .arg(profile.parent().expect("a profile's folder is inside the target folder"))
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(status.success(), "the example does not build");
-    }
-    program
-}
-
-/// Whether `program` is as new as the sources that cargo has listed beside it.
-fn is_fresh(program: &Path) -> bool {
-    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
-    let Ok(listed) = fs::read_to_string(program.with_extension("d")) else { return false };
-    let built = changed(program).unwrap_or(SystemTime::UNIX_EPOCH);
-    // A blank inside of a path is escaped; such a path is not found, and cargo decides.
-    let mut sources = listed.split_whitespace().skip(1);
-    sources.all(|source| changed(Path::new(source)).is_ok_and(|changed| changed <= built))
 }

@@ -110,7 +110,7 @@ fn few() -> Interleaver {
     })
 }
 
-fn told(explored: Explored) {
+pub(super) fn told(explored: Explored) {
     println!("{explored}");
 }
 

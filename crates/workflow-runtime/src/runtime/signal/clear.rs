@@ -1,0 +1,47 @@
+//! Throwing away what is buffered for a key.
+
+use workflow_core::{CorrelationKey, Value};
+use workflow_effects::{Commit, Read};
+
+use crate::Result;
+use crate::engine::Engine;
+use crate::lower::write_slot;
+
+/// Clears page by page up to the signal that was the last when the call began.
+pub(super) async fn clear<R, H>(engine: &Engine<R, H>, key: &CorrelationKey) -> Result<u64> {
+    let reads = &engine.reads;
+    let last = reads.slot(key).await?.slot.tail;
+    let mut cleared = 0;
+    let mut turn = None;
+    loop {
+        let gathered = reads.slot(key).await?;
+        let head = gathered.slot.head;
+        // Durable: that there is nothing is an answer, too.
+        let mut page = reads.signals_page(key, head, Read::Durable).await?;
+        page.retain(|(number, _)| *number < last);
+        let Some((oldest_kept, _)) = page.last().map(|(number, signal)| (number + 1, signal)) else {
+            return Ok(cleared);
+        };
+        let mut commit = Commit::default();
+        let next = gathered.slot.without_oldest(oldest_kept.saturating_sub(head), engine.drawn());
+        write_slot(&mut commit, reads.keys.slot(key), &gathered, &next);
+        for (number, signal) in &page {
+            commit.deletes.push(reads.keys.buffered_signal(key, *number));
+            if signal.idempotency_id.is_none() {
+                commit.deletes.push(reads.keys.signal_expiry(signal.expires_at, signal.id));
+            }
+        }
+        if engine.throw_away(commit).await? {
+            cleared += page.len() as u64;
+            discard(engine, page.iter().map(|(_, signal)| &signal.payload)).await;
+        } else if turn.is_none() {
+            turn = Some(engine.turns.take(reads.keys.slot(key)).await);
+        }
+    }
+}
+
+async fn discard<'v, R, H>(engine: &Engine<R, H>, values: impl Iterator<Item = &'v Value>) {
+    for value in values {
+        engine.reads.objects.discard(value).await;
+    }
+}
