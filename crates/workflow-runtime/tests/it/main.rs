@@ -4,6 +4,7 @@
 
 mod adapter;
 mod api;
+mod approvals;
 mod conformance;
 mod crash;
 mod differential;
