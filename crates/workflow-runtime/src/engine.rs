@@ -135,9 +135,7 @@ impl<R, H> Engine<R, H> {
     pub(crate) fn entropy(&self) -> u64 {
         self.ids.random() as u64
     }
-}
 
-impl<R, H> Engine<R, H> {
     /// What a row of the history keeps of the step in hand of `run`.
     pub(crate) fn kept(&self, run: &Run) -> Option<Value> {
         match run {

@@ -250,7 +250,9 @@ impl Sending {
         commit.puts.push((keys.buffered_signal(&self.key, number), encode_buffered_signal(&stored)));
         self.remember(engine, &mut commit, now, Some(number));
         let tried = self.commit(engine, commit, SignalOutcome::Buffered).await?;
-        debug!(payload_len = self.payload.len(), number, "signal buffered");
+        if matches!(tried, Try::Done(_)) {
+            debug!(payload_len = self.payload.len(), number, "signal buffered");
+        }
         Ok(tried)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::memory::InMemory;
+use tokio_util::task::AbortOnDropHandle;
 use workflow_runtime::port::{Clock, KvStore};
 use workflow_runtime::{KvReadHandle, TerminalStatus, WorkflowRuntime};
 use workflow_testkit::MemoryDisk;
@@ -25,10 +26,11 @@ fn terms() -> Terms {
     Terms { remind_after: ROUND, escalate_after: ROUND, expire_after: ROUND, limit: "100".parse().unwrap() }
 }
 
-/// The process: a desk, and the loop behind it.
+/// The process: a desk, and the loop behind it. Dropped, it is dead.
 struct Office {
     disk: MemoryDisk,
     desk: Desk,
+    _running: AbortOnDropHandle<workflow_runtime::Result<()>>,
 }
 
 impl Office {
@@ -46,8 +48,9 @@ impl Office {
             .settings(settings())
             .build()
             .unwrap();
-        drop(runtime.spawn(std::future::pending()));
-        Self { disk: disk.clone(), desk: Desk::new(runtime) }
+        let looping = runtime.clone();
+        let running = tokio::spawn(async move { looping.run(std::future::pending()).await });
+        Self { disk: disk.clone(), desk: Desk::new(runtime), _running: AbortOnDropHandle::new(running) }
     }
 
     /// Lets time pass.

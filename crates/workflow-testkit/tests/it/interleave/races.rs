@@ -103,7 +103,7 @@ async fn work(runtime: Runtime) -> RunOutcome {
 /// Choices only where they matter: the queue of notifications stays empty, no priority is in use, and a runtime does
 /// nothing between the answer of a read and its next call that another could meet.
 fn few() -> Interleaver {
-    Interleaver::new().exhaustive_up_to(200).samples(100).seed(7).pass(|call| {
+    Interleaver::new().exhaustive_up_to(120).samples(40).seed(7).pass(|call| {
         call.subject.ends_with(".notifications")
             || call.subject == "priority/"
             || call.is_read() && call.moment == Moment::Answered
