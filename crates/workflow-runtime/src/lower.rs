@@ -3,13 +3,13 @@
 mod slots;
 
 use bytes::Bytes;
-use workflow_core::{Effect, Incarnation, JobId, Phase, Run, RunId, SignalId, Timestamp, Transition, Value};
+use workflow_core::{ActiveRun, Effect, Incarnation, JobId, Phase, Run, RunId, SignalId, Timestamp, Transition, Value};
 use workflow_effects::{
     BellTarget, Commit, Doorbell, Enqueue, KeySpace, NotificationRow, RecordedEnd, Spec, StagedEffects, StepRow,
     encode_doorbell, encode_notification, encode_run, encode_spec, encode_step_row,
 };
 
-pub(crate) use self::slots::write_slot;
+pub(crate) use self::slots::{delete_signal, write_slot};
 use crate::HistoryLevel;
 use crate::engine::{DEFAULT_PRIORITY, Queues};
 use crate::signals::GatheredSlots;
@@ -51,6 +51,14 @@ pub(crate) struct Attempted {
     pub(crate) attempt: u32,
     pub(crate) started_at: Timestamp,
     pub(crate) ended_at: Timestamp,
+}
+
+impl Attempted {
+    /// An attempt that ends the step in hand of `run`.
+    pub(crate) fn of(run: &ActiveRun, attempt: u32, started_at: Timestamp, ended_at: Timestamp) -> Self {
+        let signal_key = run.signal.as_ref().map(|signal| signal.key.to_string());
+        Self { step: run.step, payload: run.payload.clone(), signal_key, attempt, started_at, ended_at }
+    }
 }
 
 /// The transaction that carries `transition` out.

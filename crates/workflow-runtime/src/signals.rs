@@ -24,6 +24,8 @@ pub(crate) struct GatheredSlot {
     pub(crate) bytes: Option<Bytes>,
     /// The oldest buffered signal with its number.
     pub(crate) oldest: Option<(u64, BufferedSignal)>,
+    /// What that means to the run that wants to wait, if one does.
+    state: Option<KeyState>,
 }
 
 /// The slots that a decision is about.
@@ -33,7 +35,7 @@ impl RunReads {
     /// Reads the slot of `key`, for who takes no signal from it. Whoever reads it commits on it.
     pub(crate) async fn slot(&self, key: &CorrelationKey) -> Result<GatheredSlot> {
         let bytes = self.kv.get(&self.keys.slot(key), Read::Latest).await?;
-        Ok(GatheredSlot { slot: decode_slot(key, bytes.as_deref())?, bytes, oldest: None })
+        Ok(GatheredSlot { slot: decode_slot(key, bytes.as_deref())?, bytes, oldest: None, state: None })
     }
 
     /// Reads the slot of `key` and the signal that is next there.
@@ -116,8 +118,8 @@ impl RunReads {
     }
 
     /// Reads the slots that a decision on `run` may be about: of the keys that it waits for, and of those that `event`
-    /// wants to wait for. Tells the event what they hold.
-    pub(crate) async fn slots(&self, run_id: &RunId, run: &Run, event: &mut Event) -> Result<GatheredSlots> {
+    /// wants to wait for.
+    pub(crate) async fn slots(&self, run_id: &RunId, run: &Run, event: &Event) -> Result<GatheredSlots> {
         let mut slots = GatheredSlots::new();
         if let Run::Active(active) = run
             && let Phase::Waiting { keys, .. } = &active.phase
@@ -127,12 +129,12 @@ impl RunReads {
             }
         }
         let Event::StepReturned(returned) = event else { return Ok(slots) };
-        let Outcome::Continue { when: When::OnSignal { keys, .. }, .. } = &mut returned.outcome else {
+        let Outcome::Continue { when: When::OnSignal { keys, .. }, .. } = &returned.outcome else {
             return Ok(slots);
         };
         for wait in keys {
-            let gathered = self.slot_and_oldest(&wait.key).await?;
-            wait.state = self.state_for(run_id, &wait.key, &gathered).await?;
+            let mut gathered = self.slot_and_oldest(&wait.key).await?;
+            gathered.state = Some(self.state_for(run_id, &wait.key, &gathered).await?);
             slots.insert(wait.key.clone(), gathered);
         }
         Ok(slots)
@@ -167,10 +169,25 @@ impl RunReads {
     }
 }
 
+/// Tells a step's answer that wants to wait what the slots hold that were read for it.
+pub(crate) fn tell(event: &mut Event, slots: &GatheredSlots) {
+    let Event::StepReturned(returned) = event else { return };
+    let Outcome::Continue { when: When::OnSignal { keys, .. }, .. } = &mut returned.outcome else { return };
+    for wait in keys {
+        if let Some(state) = slots.get(&wait.key).and_then(|gathered| gathered.state.clone()) {
+            wait.state = state;
+        }
+    }
+}
+
 /// Parses a user's correlation key; the error shows its beginning.
 pub(crate) fn parse_correlation_key(key: &str) -> Result<CorrelationKey> {
-    CorrelationKey::parse(key)
-        .map_err(|rule| Error::InvalidCorrelationKey { key: key.chars().take(64).collect::<String>(), rule })
+    CorrelationKey::parse(key).map_err(|rule| Error::InvalidCorrelationKey { key: shown_key(key), rule })
+}
+
+/// A correlation key, cut to a readable length.
+pub(crate) fn shown_key(key: &str) -> String {
+    key.chars().take(64).collect()
 }
 
 /// Who was refused once queues up for what was contended, first come first served, from the read to the commit. It

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use workflow_core::{CorrelationKey, Incarnation, Run, Slot, Transition, Waiter};
-use workflow_effects::{Commit, encode_slot};
+use workflow_effects::{BufferedSignal, Commit, KeySpace, encode_slot};
 
 use super::Lowering;
 use crate::signals::GatheredSlot;
@@ -33,19 +33,31 @@ impl Lowering<'_> {
         }
     }
 
-    /// Takes the oldest buffered signal of `key` away, with all rows that there are of it but its idempotency id's.
+    /// Takes the oldest buffered signal of `key` away, see [`delete_signal`].
     pub(super) fn take_signal(&self, commit: &mut Commit, key: &CorrelationKey) {
         let Some((number, oldest)) = self.slots.get(key).and_then(|gathered| gathered.oldest.as_ref()) else { return };
-        commit.deletes.push(self.keys.buffered_signal(key, *number));
-        if oldest.idempotency_id.is_none() {
-            commit.deletes.push(self.keys.signal_expiry(oldest.expires_at, oldest.id));
-        }
+        delete_signal(commit, self.keys, key, *number, oldest);
         self.change_slot(commit, key, |slot| slot.without_oldest(1, self.drawn));
     }
 
     fn change_slot(&self, commit: &mut Commit, key: &CorrelationKey, change: impl FnOnce(&Slot) -> Slot) {
         let gathered = self.slots.get(key).cloned().unwrap_or_default();
         write_slot(commit, self.keys.slot(key), &gathered, &change(&gathered.slot));
+    }
+}
+
+/// Lets `commit` delete a buffered signal, with all rows that there are of it but its idempotency id's, which is
+/// remembered for as long as it would have been.
+pub(crate) fn delete_signal(
+    commit: &mut Commit,
+    keys: &KeySpace,
+    key: &CorrelationKey,
+    number: u64,
+    signal: &BufferedSignal,
+) {
+    commit.deletes.push(keys.buffered_signal(key, number));
+    if signal.idempotency_id.is_none() {
+        commit.deletes.push(keys.signal_expiry(signal.expires_at, signal.id));
     }
 }
 

@@ -58,12 +58,12 @@ impl Cancel {
         let mut turn = None;
         loop {
             let gathered = engine.reads.gather(&self.run_id, Read::Durable).await?;
-            let mut event = Event::CancelRequested(CancelRequested {
+            let event = Event::CancelRequested(CancelRequested {
                 reason: self.reason.clone(),
                 in_hand: is_in_hand(engine, &gathered.run).await?,
                 now: engine.clock.now(),
             });
-            let slots = engine.reads.slots(&self.run_id, &gathered.run, &mut event).await?;
+            let slots = engine.reads.slots(&self.run_id, &gathered.run, &event).await?;
             let transition = decide(&gathered.run, event);
             debug!(run_id = %self.run_id, reason = transition.reason.as_str(), "transition");
             if transition.next.revision() == gathered.run.revision() {
@@ -128,12 +128,5 @@ fn not_attempted<R, H>(engine: &Engine<R, H>, gathered: &Gathered) -> Option<Att
         Phase::Ready | Phase::BackingOff { .. } => run.attempts.used,
         Phase::Delayed { .. } | Phase::Waiting { .. } => 0,
     };
-    Some(Attempted {
-        step: run.step,
-        payload: run.payload.clone(),
-        signal_key: run.signal.as_ref().map(|signal| signal.key.to_string()),
-        attempt,
-        started_at: now,
-        ended_at: now,
-    })
+    Some(Attempted::of(run, attempt, now, now))
 }

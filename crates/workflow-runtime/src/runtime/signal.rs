@@ -14,7 +14,7 @@ use workflow_effects::{
 use super::WorkflowRuntime;
 use crate::engine::Engine;
 use crate::lower::{lower, write_slot};
-use crate::signals::{GatheredSlot, parse_correlation_key};
+use crate::signals::{GatheredSlot, parse_correlation_key, shown_key};
 use crate::views::BufferedSignal;
 use crate::{Error, Result, StepRunner, TerminalHook};
 
@@ -80,7 +80,7 @@ where
         }
         if payload.len() as u64 > engine.settings.max_value_size {
             return Err(Error::Effects(workflow_effects::Error::ValueTooLarge {
-                what: format!("the signal for correlation key {:?}", shown(&key)),
+                what: format!("the signal for correlation key {:?}", shown_key(key.as_str())),
                 len: payload.len() as u64,
                 max: engine.settings.max_value_size,
             }));
@@ -177,7 +177,7 @@ impl Sending {
         let gathered = engine.reads.slot(&self.key).await?;
         if gathered.slot.waiter.is_none() && gathered.slot.buffered() >= engine.settings.signal_limit {
             let limit = engine.settings.signal_limit;
-            return Err(Error::SignalBufferFull { key: shown(&self.key), limit });
+            return Err(Error::SignalBufferFull { key: shown_key(self.key.as_str()), limit });
         }
         let payload = match payload {
             Some(payload) => payload.clone(),
@@ -206,14 +206,14 @@ impl Sending {
         let run_id = &waiter.run_id;
         let gathered = engine.reads.gather(run_id, Read::Latest).await?;
         let now = engine.clock.now();
-        let mut event = Event::Signalled(Signalled {
+        let event = Event::Signalled(Signalled {
             signal: Signal { id: self.id, key: self.key.clone(), payload },
             incarnation: waiter.incarnation,
             step: waiter.step,
             now,
             next_job: engine.next_job(),
         });
-        let slots = engine.reads.slots(run_id, &gathered.run, &mut event).await?;
+        let slots = engine.reads.slots(run_id, &gathered.run, &event).await?;
         let transition = decide(&gathered.run, event);
         if transition.reason != Reason::Signalled {
             return Ok(None);
@@ -284,11 +284,6 @@ impl Sending {
             Err(CommitError::Invalid(error) | CommitError::Failed(error)) => Err(error.into()),
         }
     }
-}
-
-/// A key, cut to a readable length.
-fn shown(key: &CorrelationKey) -> String {
-    key.as_str().chars().take(64).collect()
 }
 
 /// Deletes the object of a payload that nothing names.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tracing::{debug, error, info};
 use workflow_core::{
-    Action, Attempt, Claimed, Event, HandedBack, Outcome, Phase, Reason, Run, StepReturned, Timestamp, Transition,
-    TurnCame, Value, When, decide,
+    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, Value, decide,
 };
 use workflow_effects::{BellTarget, Commit, Read, Spec, StagedEffects};
 
@@ -20,7 +19,7 @@ use crate::engine::Engine;
 use crate::lower::{Attempted, Lowering, lower};
 use crate::port::Settlement;
 use crate::reads::Gathered;
-use crate::signals::GatheredSlots;
+use crate::signals::{GatheredSlots, tell};
 use crate::{StepRunner, TerminalHook};
 
 /// While others wait for a slot, a run keeps its own for this long at most.
@@ -248,18 +247,9 @@ where
     /// Reads the slots that a decision on `event` is about, and tells it what they hold.
     async fn gather_slots(&self, event: &mut Event) -> Result<GatheredSlots, Abandoned> {
         let (reads, run_id, run) = (&self.hand.engine.reads, &self.hand.run_id, &self.gathered.run);
-        if !concerns_slots(run, event) {
-            return Ok(GatheredSlots::new());
-        }
-        let read = self.hand.patiently(|| {
-            let mut event = event.clone();
-            async move {
-                let slots = reads.slots(run_id, run, &mut event).await?;
-                Ok((slots, event))
-            }
-        });
-        let (slots, told) = read.await?;
-        *event = told;
+        let asked = &*event;
+        let slots = self.hand.patiently(|| reads.slots(run_id, run, asked)).await?;
+        tell(event, &slots);
         Ok(slots)
     }
 
@@ -278,14 +268,8 @@ where
     fn attempted(&self) -> Option<Attempted> {
         let Run::Active(run) = &self.gathered.run else { return None };
         let ended_at = self.hand.engine.clock.now();
-        Some(Attempted {
-            step: run.step,
-            payload: run.payload.clone(),
-            signal_key: run.signal.as_ref().map(|signal| signal.key.to_string()),
-            attempt: run.attempts.number(self.hand.job.deliveries).min(self.spec.max_attempts),
-            started_at: self.started_at.unwrap_or(ended_at),
-            ended_at,
-        })
+        let attempt = run.attempts.number(self.hand.job.deliveries).min(self.spec.max_attempts);
+        Some(Attempted::of(run, attempt, self.started_at.unwrap_or(ended_at), ended_at))
     }
 
     fn log(&self, transition: &Transition) {
@@ -307,14 +291,4 @@ where
             Run::Absent | Run::Active(_) => String::new(),
         }
     }
-}
-
-/// Whether a decision on `event` may be about slots. Most are not, and read none.
-fn concerns_slots(run: &Run, event: &Event) -> bool {
-    let waits = matches!(run, Run::Active(active) if matches!(active.phase, Phase::Waiting { .. }));
-    let is_to_wait = matches!(
-        event,
-        Event::StepReturned(StepReturned { outcome: Outcome::Continue { when: When::OnSignal { .. }, .. }, .. })
-    );
-    waits || is_to_wait
 }

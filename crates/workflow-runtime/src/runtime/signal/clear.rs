@@ -5,7 +5,7 @@ use workflow_effects::{Commit, Read};
 
 use crate::Result;
 use crate::engine::Engine;
-use crate::lower::write_slot;
+use crate::lower::{delete_signal, write_slot};
 
 /// Clears page by page up to the signal that was the last when the call began.
 pub(super) async fn clear<R, H>(engine: &Engine<R, H>, key: &CorrelationKey) -> Result<u64> {
@@ -26,10 +26,7 @@ pub(super) async fn clear<R, H>(engine: &Engine<R, H>, key: &CorrelationKey) -> 
         let next = gathered.slot.without_oldest(oldest_kept.saturating_sub(head), engine.drawn());
         write_slot(&mut commit, reads.keys.slot(key), &gathered, &next);
         for (number, signal) in &page {
-            commit.deletes.push(reads.keys.buffered_signal(key, *number));
-            if signal.idempotency_id.is_none() {
-                commit.deletes.push(reads.keys.signal_expiry(signal.expires_at, signal.id));
-            }
+            delete_signal(&mut commit, &reads.keys, key, *number, signal);
         }
         if engine.throw_away(commit).await? {
             cleared += page.len() as u64;

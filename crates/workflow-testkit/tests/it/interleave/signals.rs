@@ -110,14 +110,19 @@ fn a_signal_ends_a_wait_or_the_timeout_does_and_the_signal_stays() {
     }));
 }
 
+/// A world in which a run waits for `k`, or one in which none does yet.
+async fn waiting_if(is_awaited: bool, turns: &Turns) -> World {
+    match is_awaited {
+        true => waiting(turns, &["k"], NEVER).await,
+        false => world(turns, Scripted::waits_for(&["k"], NEVER)),
+    }
+}
+
 #[test]
 fn of_two_signals_of_equal_bytes_both_count() {
     for is_awaited in [true, false] {
         told(without_a_loop().run(move |turns| async move {
-            let world = match is_awaited {
-                true => waiting(&turns, &["k"], NEVER).await,
-                false => world(&turns, Scripted::waits_for(&["k"], NEVER)),
-            };
+            let world = waiting_if(is_awaited, &turns).await;
             let sent = ["one", "other"].map(|name| {
                 let sender = runtime(&world, &turns, name);
                 turns.actor(name, async move { sender.signal("k", b"x".to_vec()).await.unwrap() })
@@ -136,10 +141,7 @@ fn of_two_signals_of_equal_bytes_both_count() {
 fn of_two_signals_of_one_id_one_counts() {
     for is_awaited in [true, false] {
         told(without_a_loop().run(move |turns| async move {
-            let world = match is_awaited {
-                true => waiting(&turns, &["k"], NEVER).await,
-                false => world(&turns, Scripted::waits_for(&["k"], NEVER)),
-            };
+            let world = waiting_if(is_awaited, &turns).await;
             let sent = ["one", "other"].map(|name| {
                 let sender = runtime(&world, &turns, name);
                 let options = SignalOptions { id: Some("once".to_owned()) };
