@@ -34,7 +34,7 @@ pub use error::{Error, Result, key_text};
 pub use keys::{KeySpace, MemoScope, RESERVED_PREFIX, is_reserved};
 pub use memory::MemoryKv;
 pub use objects::{MAX_INLINE_LIMIT, ObjectConfig, ObjectOwner, ObjectValues};
-pub use port::{Commit, Enqueue, KvStore, Read, Rejected, ScanPage, ScanRange};
+pub use port::{Commit, Enqueue, KvStore, Read, Rejected, ScanOrder, ScanPage, ScanRange};
 pub use read::KvReadHandle;
 pub use seal::Seal;
 pub use staged::{

@@ -33,8 +33,8 @@ pub trait KvStore: Send + Sync + 'static {
     /// [`Error::Unavailable`] and [`Error::Closed`] when the store cannot answer.
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>>;
 
-    /// The entries of `range` in ascending order of their keys, at most `range.limit` of them. It shows one moment: a
-    /// commit whole or not at all.
+    /// The entries of `range` in its order, at most `range.limit` of them. It shows one moment: a commit whole or not at
+    /// all.
     ///
     /// # Errors
     ///
@@ -65,34 +65,97 @@ pub enum Read {
 pub struct ScanRange {
     /// What the keys begin with.
     pub prefix: Bytes,
-    /// Only keys greater than this one. A whole key, prefix included; it need not exist.
+    /// Only keys beyond this one in `order`. A whole key, prefix included; it need not exist.
     pub after: Option<Bytes>,
     /// The most entries to return. With 0 nothing is read, and [`ScanPage::more`] is false.
     pub limit: usize,
+    /// From which end it reads.
+    pub order: ScanOrder,
+}
+
+/// The order of a scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScanOrder {
+    /// From the first key to the last.
+    #[default]
+    Ascending,
+    /// From the last key to the first.
+    Descending,
 }
 
 impl ScanRange {
+    /// The first entries whose keys begin with `prefix`, at most `limit`.
+    pub fn first(prefix: impl Into<Bytes>, limit: usize) -> Self {
+        Self { prefix: prefix.into(), after: None, limit, order: ScanOrder::Ascending }
+    }
+
     /// What a scan of `entries` reads, for stores that keep theirs in memory.
     pub fn page_of(&self, entries: &BTreeMap<Bytes, Bytes>) -> ScanPage {
+        match self.order {
+            ScanOrder::Ascending => self.page(entries.range((self.start(), Bound::Unbounded))),
+            ScanOrder::Descending => self.page(entries.range((Bound::Unbounded, self.end())).rev()),
+        }
+    }
+
+    /// Whether a scan that found `page` has read `key`, or that there is none: for stores that know which keys are in
+    /// flight.
+    pub fn has_read(&self, page: &ScanPage, key: &[u8]) -> bool {
+        let last = page.entries.last().filter(|_| page.more).map(|(last, _)| last);
+        key.starts_with(&self.prefix)
+            && self.after.as_ref().is_none_or(|after| self.order.is_beyond(key, after))
+            && last.is_none_or(|last| !self.order.is_beyond(key, last))
+    }
+
+    /// The first of `entries`, which begin where the range does.
+    fn page<'a>(&self, entries: impl Iterator<Item = (&'a Bytes, &'a Bytes)>) -> ScanPage {
         if self.limit == 0 {
             return ScanPage::default();
         }
-        let from = match &self.after {
-            Some(after) if *after >= self.prefix => Bound::Excluded(after.clone()),
-            _ => Bound::Included(self.prefix.clone()),
-        };
-        let mut found = entries.range((from, Bound::Unbounded)).take_while(|(key, _)| key.starts_with(&self.prefix));
+        let mut found = entries.take_while(|(key, _)| key.starts_with(&self.prefix));
         let entries = found.by_ref().take(self.limit).map(|(key, value)| (key.clone(), value.clone())).collect();
         ScanPage { entries, more: found.next().is_some() }
     }
+
+    /// Where an ascending range begins.
+    fn start(&self) -> Bound<Bytes> {
+        match &self.after {
+            Some(after) if *after >= self.prefix => Bound::Excluded(after.clone()),
+            _ => Bound::Included(self.prefix.clone()),
+        }
+    }
+
+    /// Where a descending range begins.
+    fn end(&self) -> Bound<Bytes> {
+        match &self.after {
+            Some(after) if *after <= self.prefix || after.starts_with(&self.prefix) => Bound::Excluded(after.clone()),
+            _ => end_of(&self.prefix),
+        }
+    }
+}
+
+impl ScanOrder {
+    fn is_beyond(self, key: &[u8], other: &[u8]) -> bool {
+        match self {
+            Self::Ascending => key > other,
+            Self::Descending => key < other,
+        }
+    }
+}
+
+/// Where the keys end that begin with `prefix`.
+fn end_of(prefix: &[u8]) -> Bound<Bytes> {
+    let Some(last) = prefix.iter().rposition(|byte| *byte < u8::MAX) else { return Bound::Unbounded };
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Bound::Excluded(end.into())
 }
 
 /// What a scan read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanPage {
-    /// Keys and values, keys ascending.
+    /// Keys and values, in the order of the range.
     pub entries: Vec<(Bytes, Bytes)>,
-    /// Whether the range holds entries after the last of these.
+    /// Whether the range holds entries beyond the last of these.
     pub more: bool,
 }
 

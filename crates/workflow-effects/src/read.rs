@@ -94,7 +94,7 @@ struct Cursor {
 impl Cursor {
     /// The next page of the application's entries, and the cursor for the one after it.
     async fn next_page(mut self) -> Result<(Vec<(Bytes, Bytes)>, Option<Self>)> {
-        let range = ScanRange { prefix: self.prefix.clone(), after: self.after.take(), limit: PAGE };
+        let range = ScanRange { after: self.after.take(), ..ScanRange::first(self.prefix.clone(), PAGE) };
         let page = self.kv.scan(&range, Read::Durable).await?;
         let mut entries = page.entries;
         let last = entries.last().map(|(key, _)| key.clone());

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 pub use workflow_core::{JobId, Timestamp};
-pub use workflow_effects::{Commit, Enqueue, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
+pub use workflow_effects::{Commit, Enqueue, Error, KvStore, Read, Rejected, ScanOrder, ScanPage, ScanRange};
 
 /// A queue whose jobs and key-value pairs change in the same transactions.
 ///

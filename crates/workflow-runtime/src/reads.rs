@@ -101,7 +101,7 @@ impl RunReads {
 
     fn history_of(self, run_id: RunId, of: Incarnation) -> impl Stream<Item = Result<HistoryEntry>> + Send + use<> {
         let prefix = self.keys.history_prefix(&run_id, of);
-        let first = ScanRange { prefix, after: None, limit: HISTORY_PAGE };
+        let first = ScanRange::first(prefix, HISTORY_PAGE);
         let pages = stream::try_unfold((self, run_id, Some(first)), |(reads, run_id, range)| async move {
             let Some(mut range) = range else { return Ok::<_, Error>(None) };
             let page = reads.kv.scan(&range, Read::Durable).await?;

@@ -69,7 +69,7 @@ impl RunReads {
     ) -> Result<Vec<(u64, BufferedSignal)>> {
         let prefix = self.keys.buffered_signals_prefix(key);
         let after = from.checked_sub(1).map(|before| self.keys.buffered_signal(key, before));
-        let page = self.kv.scan(&ScanRange { prefix, after, limit: SIGNALS_PAGE }, read).await?;
+        let page = self.kv.scan(&ScanRange { after, ..ScanRange::first(prefix, SIGNALS_PAGE) }, read).await?;
         let signals = page.entries.iter().map(|(row, bytes)| {
             let number = self.keys.parse_buffered_signal(row).unwrap_or(from);
             Ok((number, decode_buffered_signal(key, bytes)?))

@@ -3,7 +3,7 @@
 use workflow_core::JobId;
 
 use super::*;
-use crate::port::Enqueue;
+use crate::port::{Enqueue, ScanOrder};
 
 fn pairs(entries: &[(Bytes, Bytes)]) -> Vec<(&str, &str)> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap();
@@ -52,7 +52,7 @@ async fn jobs_and_broken_rules_are_invalid() {
 async fn a_scan_is_cut_into_pages() {
     let kv = MemoryKv::with_entries([("a", "0"), ("p/1", "1"), ("p/2", "2"), ("p/3", "3"), ("q", "4")]);
     let scan = async |after: Option<&'static str>, limit| {
-        let range = ScanRange { prefix: "p/".into(), after: after.map(Into::into), limit };
+        let range = ScanRange { after: after.map(Into::into), ..ScanRange::first("p/", limit) };
         let page = kv.scan(&range, Read::Latest).await.unwrap();
         (pairs(&page.entries).into_iter().map(|(key, _)| key.to_owned()).collect::<Vec<_>>(), page.more)
     };
@@ -61,4 +61,25 @@ async fn a_scan_is_cut_into_pages() {
     assert_eq!(scan(Some("p/3"), 2).await, (vec![], false));
     assert_eq!(scan(Some("a"), 3).await, (vec!["p/1".into(), "p/2".into(), "p/3".into()], false));
     assert_eq!(scan(Some("q"), 3).await, (vec![], false));
+}
+
+#[tokio::test]
+async fn a_descending_scan_begins_at_the_last_key_of_its_prefix() {
+    let keys: [&[u8]; 6] = [b"a", b"p\xff", b"p\xff\x01", b"p\xff\xff", b"q", b"\xff\xff"];
+    let kv = MemoryKv::with_entries(keys.map(|key| (key, "")));
+    let check = async |prefix: &'static [u8], after: Option<&'static [u8]>, limit, found: &[&[u8]], more| {
+        let range = ScanRange { after: after.map(Into::into), ..ScanRange::first(prefix, limit) };
+        let range = ScanRange { order: ScanOrder::Descending, ..range };
+        let page = kv.scan(&range, Read::Latest).await.unwrap();
+        let keys: Vec<_> = page.entries.iter().map(|(key, _)| key.as_ref()).collect();
+        assert_eq!((keys.as_slice(), page.more), (found, more), "{range:?}");
+    };
+    check(b"p\xff", None, 2, &[b"p\xff\xff", b"p\xff\x01"], true).await;
+    check(b"p\xff", Some(b"p\xff\x01"), 2, &[b"p\xff"], false).await;
+    check(b"p\xff", Some(b"p\xff"), 2, &[], false).await;
+    check(b"p\xff", Some(b"b"), 2, &[], false).await;
+    check(b"p\xff", Some(b"q"), 1, &[b"p\xff\xff"], true).await;
+    check(b"\xff", None, 2, &[b"\xff\xff"], false).await;
+    check(b"", None, 2, &[b"\xff\xff", b"q"], true).await;
+    check(b"q", None, 0, &[], false).await;
 }

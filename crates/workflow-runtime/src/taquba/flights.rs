@@ -1,11 +1,11 @@
 //! Which keys have a commit in flight: what the store shows of them, a crash can still undo.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::watch;
+use workflow_effects::{ScanPage, ScanRange};
 
 /// The keys in flight.
 #[derive(Default)]
@@ -52,22 +52,14 @@ impl Flights {
         all_landed(flights).await
     }
 
-    /// As [`settled`](Self::settled), for all keys with `prefix` after `after`, up to `last` if given.
-    pub(super) async fn settled_in(
-        &self,
-        prefix: &[u8],
-        after: Option<&[u8]>,
-        last: Option<&[u8]>,
-    ) -> Result<(), Doubt> {
-        let start = match after {
-            Some(after) if after >= prefix => Bound::Excluded(after),
-            _ => Bound::Included(prefix),
-        };
+    /// As [`settled`](Self::settled), for all keys that a scan of `range` has read which found `page`.
+    pub(super) async fn settled_in(&self, range: &ScanRange, page: &ScanPage) -> Result<(), Doubt> {
         let flights = {
             let airborne = self.lock();
             airborne
-                .range::<[u8], _>((start, Bound::Unbounded))
-                .take_while(|(key, _)| key.starts_with(prefix) && last.is_none_or(|last| key.as_ref() <= last))
+                .range(range.prefix.clone()..)
+                .take_while(|(key, _)| key.starts_with(&range.prefix))
+                .filter(|(key, _)| range.has_read(page, key))
                 .flat_map(|(_, flights)| flights.iter().cloned())
                 .collect()
         };
@@ -135,6 +127,7 @@ impl Drop for InFlight {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use workflow_effects::ScanOrder::{Ascending, Descending};
 
     use super::*;
 
@@ -165,15 +158,24 @@ mod tests {
     fn a_scan_waits_for_its_range_only() {
         let flights = Arc::new(Flights::default());
         let _flight = flights.take_off(vec![key("p/5")]);
-        let check = |prefix: &[u8], after: Option<&[u8]>, last: Option<&[u8]>, settled: bool| {
-            let answer = flights.settled_in(prefix, after, last).now_or_never();
-            assert_eq!(answer.is_some(), settled);
+        let check = |order, prefix, after: Option<&'static str>, last: Option<&'static str>, settled: bool| {
+            let range = ScanRange { after: after.map(key), order, ..ScanRange::first(key(prefix), 9) };
+            let entries = last.into_iter().map(|last| (key(last), Bytes::new())).collect();
+            let answer = flights.settled_in(&range, &ScanPage { entries, more: last.is_some() }).now_or_never();
+            assert_eq!(answer.is_some(), settled, "{range:?} up to {last:?}");
         };
-        check(b"p/", None, None, false);
-        check(b"q/", None, None, true);
-        check(b"p/", Some(b"p/5"), None, true);
-        check(b"p/", Some(b"p/4"), Some(b"p/5"), false);
-        check(b"p/", None, Some(b"p/4"), true);
+        for order in [Ascending, Descending] {
+            check(order, "p/", None, None, false);
+            check(order, "q/", None, None, true);
+            check(order, "p/", Some("p/5"), None, true);
+            check(order, "p/", None, Some("p/5"), false);
+        }
+        check(Ascending, "p/", Some("p/4"), Some("p/5"), false);
+        check(Ascending, "p/", None, Some("p/4"), true);
+        check(Ascending, "p/", Some("p/6"), None, true);
+        check(Descending, "p/", Some("p/6"), Some("p/5"), false);
+        check(Descending, "p/", None, Some("p/6"), true);
+        check(Descending, "p/", Some("p/4"), None, true);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use futures::future::{join_all, select_all};
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 use workflow_core::JobId;
-use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
+use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanOrder, ScanPage, ScanRange};
 
 use super::clock::{QueueClock, SteadyClock};
 use super::flights::Flights;
@@ -53,8 +53,14 @@ pub(super) struct Shared {
 
 /// A page of the application's and the runtime's key-value pairs.
 pub(super) async fn scan_page(view: &QueueView, range: &ScanRange) -> ::taquba::Result<ScanPage> {
-    let start = range.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
-    let page = view.kv_scan(&range.prefix, (start, Bound::Unbounded), KvOrder::Ascending, range.limit).await?;
+    let after = range.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+    let (bounds, order) = match range.order {
+        // SlateDB panics at a range that ends where the prefix begins.
+        ScanOrder::Descending if range.after.as_ref() == Some(&range.prefix) => return Ok(ScanPage::default()),
+        ScanOrder::Ascending => ((after, Bound::Unbounded), KvOrder::Ascending),
+        ScanOrder::Descending => ((Bound::Unbounded, after), KvOrder::Descending),
+    };
+    let page = view.kv_scan(&range.prefix, bounds, order, range.limit).await?;
     let entries = page.entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
     Ok(ScanPage { entries, more: page.more })
 }
@@ -135,9 +141,7 @@ impl KvStore for TaqubaQueue {
             Err(cause) => return Err(shared.failure(cause).await),
         };
         if read == Read::Durable {
-            let last = page.entries.last().filter(|_| page.more).map(|(key, _)| key.as_ref());
-            let settled = shared.flights.settled_in(&range.prefix, range.after.as_deref(), last).await;
-            shared.resolve(settled).await?;
+            shared.resolve(shared.flights.settled_in(range, &page).await).await?;
         }
         Ok(page)
     }

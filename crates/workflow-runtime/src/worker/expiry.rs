@@ -30,7 +30,7 @@ pub(super) async fn forget_signals<R, H>(engine: &Engine<R, H>) {
 /// Forgets every signal whose time is over. What is not over is not read, but for the first of it.
 async fn pass<R, H>(engine: &Engine<R, H>) -> Result<()> {
     let reads = &engine.reads;
-    let mut range = ScanRange { prefix: reads.keys.signal_expiries_prefix(), after: None, limit: PAGE };
+    let mut range = ScanRange::first(reads.keys.signal_expiries_prefix(), PAGE);
     loop {
         let page = reads.kv.scan(&range, Read::Latest).await?;
         for (row, bytes) in &page.entries {

@@ -111,7 +111,7 @@ impl Priorities {
             return;
         }
         // A name has a bounded number of priorities: one page holds them.
-        let range = ScanRange { prefix: engine.reads.keys.priorities_prefix(), after: None, limit: 2 * MAX_PRIORITIES };
+        let range = ScanRange::first(engine.reads.keys.priorities_prefix(), 2 * MAX_PRIORITIES);
         match engine.port.scan(&range, Read::Latest).await {
             Ok(page) => {
                 let used = page.entries.iter().filter_map(|(key, _)| engine.reads.keys.parse_priority(key));

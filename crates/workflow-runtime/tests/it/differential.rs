@@ -16,7 +16,7 @@ use self::operation::{Operation, operations};
 use self::pair::Pair;
 
 /// How many sequences are tried at least; every one of its operations must have succeeded and failed by then.
-const SEQUENCES: u32 = 64;
+const SEQUENCES: u32 = 96;
 /// The most operations of a sequence.
 const LENGTH: usize = 30;
 /// What must have happened in some sequence.
@@ -47,6 +47,7 @@ const COVERED: &[&str] = &[
     "reopen: clean",
     "scan: all",
     "scan: more",
+    "scan: more, backwards",
     "scan: none",
     "wait: due",
     "wait: lapsed",

@@ -1,9 +1,9 @@
 //! The two kinds of read.
 
-use workflow_runtime::port::{Commit, Read};
+use workflow_runtime::port::{Commit, Read, ScanRange};
 
 use super::Subject;
-use super::world::{World, assert_waits, at_once, putting, range, soon};
+use super::world::{World, assert_waits, at_once, descending, putting, range, soon};
 
 /// A commit in flight that puts `p/new` and deletes `p/old`, which was there.
 async fn in_flight<S: Subject>(world: &World<S>) -> tokio::task::JoinHandle<()> {
@@ -36,15 +36,19 @@ pub async fn what_a_durable_read_answers_survives_a_crash<S: Subject>() {
     let world = World::<S>::new().await;
     drop(in_flight(&world).await);
     let (page, tail) = (range("p/", None, 9), range("p/", Some("p/n"), 9));
+    let (back, back_tail) = (descending("p/", None, 9), descending("p/", Some("p/p"), 9));
     let put = at_once(world.get("p/new", Read::Durable)).await;
     let deleted = at_once(world.get("p/old", Read::Durable)).await;
-    let keys = at_once(world.keys(&page, Read::Durable)).await;
-    let tail_keys = at_once(world.keys(&tail, Read::Durable)).await;
+    let mut scanned = Vec::new();
+    for range in [&page, &tail, &back, &back_tail] {
+        scanned.push(at_once(world.keys(range, Read::Durable)).await);
+    }
     let world = world.crash().await;
     assert!(put.is_none_or(|value| value.is_none()), "it was never durable");
     assert!(deleted.is_none_or(|value| value.is_some()), "it is there still");
-    assert!(keys.is_none_or(|keys| keys == ["p/old"]));
-    assert!(tail_keys.is_none_or(|keys| keys == ["p/old"]));
+    for keys in scanned {
+        assert!(keys.is_none_or(|keys| keys == ["p/old"]));
+    }
     assert_eq!(world.keys(&page, Read::Latest).await, ["p/old"]);
 
     // Answered when the store is released.
@@ -54,14 +58,14 @@ pub async fn what_a_durable_read_answers_survives_a_crash<S: Subject>() {
     {
         let mut reads = Box::pin(async {
             let (put, deleted) = (world.get("p/new", Read::Durable).await, world.get("p/old", Read::Durable).await);
-            (put, deleted, world.keys(&page, Read::Durable).await)
+            (put, deleted, world.keys(&page, Read::Durable).await, world.keys(&back, Read::Durable).await)
         });
         if is_visible {
             assert_waits(&mut reads).await;
             world.subject.release();
-            let (put, deleted, keys) = soon(reads).await;
+            let (put, deleted, keys, back_keys) = soon(reads).await;
             assert_eq!((put.as_deref(), deleted), (Some(&b"new"[..]), None));
-            assert_eq!(keys, ["p/new"]);
+            assert_eq!((keys.as_slice(), back_keys.as_slice()), (&["p/new".into()][..], &["p/new".into()][..]));
         }
     }
     world.subject.release();
@@ -80,15 +84,40 @@ pub async fn a_durable_read_waits_for_nothing_but_what_it_reads<S: Subject>() {
     let flight = world.begin(putting("p/3", "new")).await;
     assert!(at_once(world.get("p/2", Read::Durable)).await.expect("it waits for nothing").is_some());
     assert!(at_once(world.get("q", Read::Durable)).await.expect("it waits for nothing").is_none());
-    for (range, found) in [
-        (range("p/", None, 2), &["p/1", "p/2"][..]),
-        (range("p/", Some("p/1"), 1), &["p/2"]),
-        (range("p/", Some("p/3"), 9), &[]),
-        (range("q/", None, 9), &[]),
-    ] {
-        let keys = at_once(world.keys(&range, Read::Durable)).await;
-        assert_eq!(keys.expect("it waits for nothing"), found, "{range:?}");
-    }
+    assert_waits_for_nothing(
+        &world,
+        &[
+            (range("p/", None, 2), &["p/1", "p/2"]),
+            (range("p/", Some("p/1"), 1), &["p/2"]),
+            (range("p/", Some("p/3"), 9), &[]),
+            (range("q/", None, 9), &[]),
+            (descending("p/", Some("p/3"), 9), &["p/2", "p/1"]),
+            (descending("q/", None, 9), &[]),
+        ],
+    )
+    .await;
     world.subject.release();
     soon(flight).await.expect("the task does not panic").expect("the commit is applied");
+
+    world.subject.hold();
+    let flight = world.begin(putting("p/1", "new")).await;
+    assert_waits_for_nothing(
+        &world,
+        &[
+            (range("p/", Some("p/1"), 9), &["p/2", "p/3"]),
+            (descending("p/", None, 2), &["p/3", "p/2"]),
+            (descending("p/", Some("p/3"), 1), &["p/2"]),
+            (descending("p/", Some("p/1"), 9), &[]),
+        ],
+    )
+    .await;
+    world.subject.release();
+    soon(flight).await.expect("the task does not panic").expect("the commit is applied");
+}
+
+async fn assert_waits_for_nothing<S: Subject>(world: &World<S>, scans: &[(ScanRange, &[&str])]) {
+    for (range, found) in scans {
+        let keys = at_once(world.keys(range, Read::Durable)).await;
+        assert_eq!(keys.expect("it waits for nothing"), *found, "{range:?}");
+    }
 }

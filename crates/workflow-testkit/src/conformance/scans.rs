@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use workflow_runtime::port::{Commit, Read, ScanRange};
+use workflow_runtime::port::{Commit, Read, ScanOrder, ScanRange};
 
 use super::Subject;
-use super::world::{World, range};
+use super::world::{World, descending, range};
 
 const KEYS: &[&str] =
     &["k/", "k/\0", "k/\0/1", "k/a", "k/a/", "k/a/1", "k/a/2", "k/a0", "k/b/1", "k/\u{7f}", "k/\u{10ffff}", "l/1"];
@@ -24,39 +24,46 @@ async fn filled<S: Subject>() -> (World<S>, BTreeMap<Bytes, Bytes>) {
     (world, entries)
 }
 
-/// "The entries of `range` in ascending order of their keys, at most `range.limit` of them", for every prefix, start
-/// and limit, in and out of what is there.
+/// "The entries of `range` in its order, at most `range.limit` of them", for every prefix, start and limit, in and out
+/// of what is there.
 pub async fn a_scan_shows_what_its_range_says<S: Subject>() {
     let (world, entries) = filled::<S>().await;
     let starts = KEYS.iter().copied().chain(["", "a", "k", "k/a/0", "k/a/9", "k/zzz", "zzz"]).map(Some).chain([None]);
     for after in starts {
         for prefix in ["k/", "k/a", "k/a/", "k/a/1", "k/nothing/", "k/\0"] {
             for limit in [0, 1, 2, 3, 99] {
-                let range = range(prefix, after, limit);
-                for read in [Read::Latest, Read::Durable] {
-                    let page = world.port.scan(&range, read).await.expect("an open store answers a scan");
-                    assert_eq!(page, range.page_of(&entries), "{range:?}");
+                for range in [range(prefix, after, limit), descending(prefix, after, limit)] {
+                    for read in [Read::Latest, Read::Durable] {
+                        let page = world.port.scan(&range, read).await.expect("an open store answers a scan");
+                        assert_eq!(page, range.page_of(&entries), "{range:?}");
+                    }
                 }
             }
         }
     }
 }
 
-/// "Whether the range holds entries after the last of these."
+/// "Whether the range holds entries beyond the last of these."
 pub async fn pages_follow_each_other_without_a_gap<S: Subject>() {
     let (world, entries) = filled::<S>().await;
-    let all: Vec<_> = entries.into_iter().filter(|(key, _)| key.starts_with(b"k/")).collect();
-    for limit in 1..=all.len() + 1 {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let range = ScanRange { prefix: "k/".into(), after, limit };
-            let page = world.port.scan(&range, Read::Latest).await.expect("an open store answers a scan");
-            found.extend(page.entries);
-            after = found.last().map(|(key, _)| key.clone());
-            if !page.more {
-                break;
-            }
+    let mut all: Vec<_> = entries.into_iter().filter(|(key, _)| key.starts_with(b"k/")).collect();
+    for order in [ScanOrder::Ascending, ScanOrder::Descending] {
+        for limit in 1..=all.len() + 1 {
+            assert_eq!(in_pages(&world, order, limit).await, all, "{order:?}, in pages of {limit}");
         }
-        assert_eq!(found, all, "in pages of {limit}");
+        all.reverse();
+    }
+}
+
+/// Everything below `k/`, read a page after the other.
+async fn in_pages<S: Subject>(world: &World<S>, order: ScanOrder, limit: usize) -> Vec<(Bytes, Bytes)> {
+    let (mut found, mut range) = (Vec::new(), ScanRange { order, ..ScanRange::first("k/", limit) });
+    loop {
+        let page = world.port.scan(&range, Read::Latest).await.expect("an open store answers a scan");
+        found.extend(page.entries);
+        if !page.more {
+            return found;
+        }
+        range.after = found.last().map(|(key, _)| key.clone());
     }
 }

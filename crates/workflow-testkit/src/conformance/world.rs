@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 use workflow_runtime::QueuePort;
 use workflow_runtime::port::{
-    Claim, ClaimedJob, Commit, Enqueue, JobId, Read, Rejected, ScanRange, Settlement, Timestamp,
+    Claim, ClaimedJob, Commit, Enqueue, JobId, Read, Rejected, ScanOrder, ScanRange, Settlement, Timestamp,
 };
 
 use super::Subject;
@@ -159,7 +159,12 @@ pub(super) fn expecting(key: impl Into<Bytes>, value: Option<&str>, commit: Comm
 }
 
 pub(super) fn range(prefix: &'static str, after: Option<&'static str>, limit: usize) -> ScanRange {
-    ScanRange { prefix: prefix.into(), after: after.map(Bytes::from), limit }
+    ScanRange { after: after.map(Bytes::from), ..ScanRange::first(prefix, limit) }
+}
+
+/// As [`range`], from its other end.
+pub(super) fn descending(prefix: &'static str, after: Option<&'static str>, limit: usize) -> ScanRange {
+    ScanRange { order: ScanOrder::Descending, ..range(prefix, after, limit) }
 }
 
 pub(super) fn ids(jobs: &[ClaimedJob]) -> Vec<JobId> {

@@ -66,7 +66,7 @@ async fn without_a_plan_it_is_the_queue_and_counts() {
     port.extend(&claimed.claim, LEASE).unwrap();
     port.settle(Settlement::Dead(claimed.claim, "no reason".to_owned())).await.unwrap();
     assert_eq!(port.dead_jobs("q", 5).await.unwrap(), [claimed.job]);
-    let range = ScanRange { prefix: "a".into(), after: None, limit: 5 };
+    let range = ScanRange::first("a", 5);
     assert_eq!(port.scan(&range, Read::Durable).await.unwrap().entries.len(), 1);
     assert_eq!(disk.entries().len(), 1);
     let counts = port.counts();
@@ -139,7 +139,7 @@ async fn reads_can_be_slow_and_fail() {
         PortFault::Slow(HOUR),
     );
     let (port, _disk) = port(plan);
-    let range = ScanRange { prefix: "a".into(), after: None, limit: 5 };
+    let range = ScanRange::first("a", 5);
     let begun = Instant::now();
     assert!(port.get(b"a", Read::Latest).await.is_ok());
     assert!(port.get(b"a", Read::Latest).await.is_err());

@@ -97,7 +97,7 @@ impl KvStore for MemoryQueue {
         let opening = &self.opening;
         let found = |model: &Model| {
             let page = model.scan(range);
-            let operation = model.last_write(|written| is_of(range, &page, written));
+            let operation = model.last_write(|written| range.has_read(&page, written));
             (page, operation)
         };
         let (page, operation) = opening.look(found).await?;
@@ -221,12 +221,4 @@ impl QueuePort for MemoryQueue {
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::new(self.opening.disk.clock().clone())
     }
-}
-
-/// Whether a scan of `range` that found `page` has read `key`, or that it is not there.
-fn is_of(range: &ScanRange, page: &ScanPage, key: &Bytes) -> bool {
-    let last = page.entries.last().filter(|_| page.more).map(|(last, _)| last);
-    key.starts_with(&range.prefix)
-        && range.after.as_ref().is_none_or(|after| key > after)
-        && last.is_none_or(|last| key <= last)
 }

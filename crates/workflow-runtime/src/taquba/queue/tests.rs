@@ -91,7 +91,7 @@ async fn a_durable_read_outlives_a_commit_of_unknown_outcome() {
     assert_eq!(port.get(b"key", Read::Durable).await.unwrap().unwrap(), "value");
     assert!(port.shared.flights.settled(b"key").await.is_ok(), "a durable write has settled it");
     drop(port.shared.flights.take_off(vec!["key".into()]));
-    let range = ScanRange { prefix: "k".into(), after: None, limit: 9 };
+    let range = ScanRange::first("k", 9);
     assert_eq!(port.scan(&range, Read::Durable).await.unwrap().entries.len(), 1);
     assert!(port.shared.flights.settled(b"key").await.is_ok());
 }

@@ -15,6 +15,7 @@ pub(super) enum Operation {
         prefix: usize,
         after: Option<usize>,
         limit: usize,
+        backwards: bool,
         durable: bool,
     },
     /// A wait for a change, which is given up when it does not end at once.
@@ -91,8 +92,10 @@ pub(super) fn operations() -> impl Strategy<Value = Operation> {
     prop_oneof![
         10 => changes().prop_map(Operation::Commit),
         2 => (0..4usize, any::<bool>()).prop_map(|(key, durable)| Operation::Get { key, durable }),
-        2 => (0..3usize, option::of(0..4usize), 0..4usize, any::<bool>())
-            .prop_map(|(prefix, after, limit, durable)| Operation::Scan { prefix, after, limit, durable }),
+        4 => (0..3usize, option::weighted(0.3, 0..4usize), 0..3usize, any::<bool>(), any::<bool>())
+            .prop_map(|(prefix, after, limit, backwards, durable)| {
+                Operation::Scan { prefix, after, limit, backwards, durable }
+            }),
         2 => (0..4usize, option::of(0..3u8)).prop_map(|(key, seen)| Operation::Change { key, seen }),
         7 => (0..2usize, prop_oneof![Just(1), Just(2), Just(99)], 0..3u32)
             .prop_map(|(queue, max, ticks)| Operation::Claim { queue, max, ticks }),

@@ -13,7 +13,7 @@ use proptest::test_runner::TestCaseError;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use workflow_runtime::QueuePort;
-use workflow_runtime::port::{JobId, Read, ScanRange, Timestamp};
+use workflow_runtime::port::{JobId, Read, ScanOrder, ScanRange, Timestamp};
 use workflow_testkit::conformance::Subject;
 use workflow_testkit::{MemoryDisk, VirtualClock};
 
@@ -89,8 +89,10 @@ impl Pair {
         match operation {
             Operation::Commit(change) => self.commit(change).await?,
             Operation::Get { key, durable } => self.get(*key, read(*durable)).await?,
-            Operation::Scan { prefix, after, limit, durable } => {
-                self.scan(*prefix, *after, *limit, read(*durable)).await?;
+            Operation::Scan { prefix, after, limit, backwards, durable } => {
+                let order = if *backwards { ScanOrder::Descending } else { ScanOrder::Ascending };
+                let range = ScanRange { order, ..kv::range(*prefix, *after, *limit) };
+                self.scan(range, read(*durable)).await?;
             }
             Operation::Change { key, seen } => self.wait_for_change(*key, *seen).await?,
             Operation::Claim { queue, max, ticks } => self.claim(*queue, *max, *ticks).await?,
@@ -111,7 +113,7 @@ impl Pair {
         self.release().await?;
         self.reopen().await?;
         self.wait(MOST_TICKS + 1).await;
-        let range = ScanRange { prefix: "k".into(), after: None, limit: 99 };
+        let range = ScanRange::first("k", 99);
         let pages = [self.ports[0].scan(&range, Read::Latest).await, self.ports[1].scan(&range, Read::Latest).await]
             .map(|page| page.expect("an open store answers a scan"));
         same("everything", &pages[0], &pages[1])?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use workflow_runtime::port::{Commit, Enqueue, Read, Rejected, ScanRange, Timestamp};
+use workflow_runtime::port::{Commit, Enqueue, Read, Rejected, ScanOrder, ScanRange, Timestamp};
 use workflow_runtime::{MAX_EFFECT_VALUE_LEN, QueuePort};
 
 use super::super::operation::{Change, Due, Flaw, NewJob};
@@ -77,11 +77,9 @@ impl Pair {
         Ok(())
     }
 
-    pub(super) async fn scan(&mut self, prefix: usize, after: Option<usize>, limit: usize, read: Read) -> Compared {
-        let after = after.map(|after| Bytes::from(KEYS[after]));
-        let range = ScanRange { prefix: PREFIXES[prefix].into(), after, limit };
+    pub(super) async fn scan(&mut self, range: ScanRange, read: Read) -> Compared {
         // A scan of nothing may wait for what it does not read.
-        let read = if limit == 0 { Read::Latest } else { read };
+        let read = if range.limit == 0 { Read::Latest } else { read };
         let calls = self.ports.clone().map(|port| {
             let range = range.clone();
             async move {
@@ -91,7 +89,9 @@ impl Pair {
             .boxed()
         });
         let answer = self.call("a scan", calls).await?;
+        let is_descending = range.order == ScanOrder::Descending;
         let what = match answer.as_str() {
+            more if more.ends_with("true") && is_descending => "scan: more, backwards",
             more if more.ends_with("true") => "scan: more",
             "[], more: false" => "scan: none",
             _ => "scan: all",
@@ -117,6 +117,11 @@ impl Pair {
         self.happened.insert(if answer == "waits" { "change: waits" } else { "change: seen" });
         Ok(())
     }
+}
+
+pub(super) fn range(prefix: usize, after: Option<usize>, limit: usize) -> ScanRange {
+    let after = after.map(|after| Bytes::from(KEYS[after]));
+    ScanRange { after, ..ScanRange::first(PREFIXES[prefix], limit) }
 }
 
 fn bytes(value: u8) -> Bytes {
