@@ -82,12 +82,12 @@ pub trait QueuePort: KvStore {
     /// did not make ready by a commit it was answered: those of others, and those that come back.
     fn may_have_ready_job(&self, queue: &str) -> bool;
 
-    /// Whether somebody may hold `job`: it was claimed, and not settled since. A claim whose lease is over may count.
+    /// Where `job` is, if there is such a job. One whose lease is over may count as claimed.
     ///
     /// # Errors
     ///
     /// As [`claim`](Self::claim).
-    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error>;
+    async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error>;
 
     /// The ids of the dead jobs of `queue`, in no particular order, at most `limit`.
     ///
@@ -153,6 +153,17 @@ impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Claim")
     }
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// Ready, or scheduled for later.
+    Waiting,
+    /// In somebody's hands: it was claimed, and not settled since.
+    Claimed,
+    /// Given up, and kept.
+    Dead,
 }
 
 /// How a claim ends.

@@ -5,6 +5,7 @@ mod clock;
 mod commits;
 mod failure;
 mod flights;
+mod jobs;
 mod lanes;
 mod leases;
 mod lock;

@@ -13,6 +13,7 @@ pub mod commits;
 pub mod crashes;
 pub mod due;
 pub mod durability;
+pub mod jobs;
 pub mod leases;
 pub mod names;
 pub mod reads;
@@ -160,6 +161,8 @@ macro_rules! conformance {
             durability::a_claim_that_was_not_persisted_is_delivered_again,
             durability::a_commit_is_answered_once_it_is_durable,
             durability::what_was_not_durable_is_gone_as_a_whole,
+            jobs::a_job_that_comes_back_waits_again,
+            jobs::every_job_is_where_the_queue_says,
             leases::a_job_comes_back_when_its_lease_ends_and_not_before,
             leases::a_lost_claim_is_told,
             leases::a_settlement_of_a_lost_claim_changes_nothing,

@@ -40,5 +40,5 @@ pub use clock::{ClockStep, Skip, VirtualClock};
 pub use interleave::{Actor, Call, Explored, FailedOrder, Interleaver, Moment, Operation, Problem, Turns};
 pub use plan::{Plan, Rule, When};
 pub use port::{FaultyPort, Health, PortCalls, PortCounts, PortFault, PortPlan};
-pub use queue::{JobState, MemoryDisk, MemoryQueue, StoredJob};
+pub use queue::{MemoryDisk, MemoryQueue, StoredJob};
 pub use store::{Counting, FaultyStore, Gate, PowerCut, Requests, StoreCalls, StoreFault, StorePlan};

@@ -5,7 +5,7 @@ mod model;
 mod port;
 
 pub use disk::{MemoryDisk, MemoryQueue};
-pub use model::{JobState, StoredJob};
+pub use model::StoredJob;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use workflow_effects::{CommitError, Read, Spec, StagedEffects};
 use super::WorkflowRuntime;
 use crate::engine::Engine;
 use crate::lower::{Attempted, Lowering, lower};
+use crate::port::JobState;
 use crate::reads::{Gathered, parse_run_id};
 use crate::{Error, Result, RunOutcome, StepRunner, TerminalHook};
 
@@ -114,7 +115,7 @@ impl Cancel {
 async fn is_in_hand<R, H>(engine: &Engine<R, H>, run: &Run) -> Result<bool> {
     match run {
         Run::Active(active) if active.phase.is_due(engine.clock.now()) => {
-            Ok(engine.port.is_claimed(&active.job).await?)
+            Ok(engine.port.job_state(&active.job).await? == Some(JobState::Claimed))
         }
         Run::Absent | Run::Active(_) | Run::Ended(_) => Ok(false),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::taquba::{ClaimOutcome, JobStatus};
 use tracing::{error, warn};
-use workflow_core::{JobId, Timestamp};
+use workflow_core::Timestamp;
 use workflow_effects::Error;
 
 use super::leases::held;
@@ -102,26 +102,6 @@ impl Shared {
         let lost = claim.cancel_token().clone();
         let held = self.leases.hold(claim, Arc::downgrade(self));
         ClaimedJob { claim: Claim::new(held), job: job.into(), payload: payload.into(), deliveries, lost }
-    }
-
-    /// Whether somebody may hold `job`.
-    pub(super) async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
-        match self.queue.view().job_record(job.as_str()).await {
-            Ok(record) => Ok(record.is_some_and(|record| record.status == JobStatus::Claimed)),
-            Err(cause) => Err(self.failure(cause).await),
-        }
-    }
-
-    /// Removes a job that nobody holds. Cancelling one that is claimed would keep its lease from being renewed.
-    async fn drop_job(&self, job: &JobId) -> Result<(), ::taquba::Error> {
-        let Some(record) = self.queue.view().job_record(job.as_str()).await? else { return Ok(()) };
-        if let Some(due) = record.run_at {
-            self.schedule.remove(record.queue.as_str(), Timestamp::from_millis(due), job);
-        }
-        if matches!(record.status, JobStatus::Pending | JobStatus::Scheduled) {
-            self.queue.cancel(job.as_str()).await?;
-        }
-        Ok(())
     }
 
     /// Ends a claim or a job, again and again until it holds or what is to be ended is gone.

@@ -21,7 +21,7 @@ use super::leases::{Leases, clamped, follow_wall_clock};
 use super::lock::DirectoryLock;
 use super::schedule::Schedule;
 use super::watchers::Watchers;
-use crate::port::{Claim, ClaimedJob, Clock, QueuePort, Settlement};
+use crate::port::{Claim, ClaimedJob, Clock, JobState, QueuePort, Settlement};
 
 /// The key that makes everything before it durable by being written. Nobody reads what it holds.
 pub(super) const MARK_KEY: &[u8] = b"workflow/.mark";
@@ -210,8 +210,8 @@ impl QueuePort for TaqubaQueue {
             || self.shared.schedule.next_due(&[queue.to_owned()]).is_some_and(|due| due <= now)
     }
 
-    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
-        self.shared.is_claimed(job).await
+    async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        self.shared.job_state(job).await
     }
 
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {

@@ -5,6 +5,7 @@
 mod claims;
 mod closed;
 mod commits;
+mod jobs;
 mod leases;
 mod opened;
 mod sharing;

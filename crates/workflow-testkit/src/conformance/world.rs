@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 use workflow_runtime::QueuePort;
 use workflow_runtime::port::{
-    Claim, ClaimedJob, Commit, Enqueue, JobId, Read, Rejected, ScanOrder, ScanRange, Settlement, Timestamp,
+    Claim, ClaimedJob, Commit, Enqueue, JobId, JobState, Read, Rejected, ScanOrder, ScanRange, Settlement, Timestamp,
 };
 
 use super::Subject;
@@ -107,6 +107,10 @@ impl<S: Subject> World<S> {
         let mut dead = self.port.dead_jobs(QUEUE, 99).await.expect("an open queue tells its dead jobs");
         dead.sort();
         dead
+    }
+
+    pub(super) async fn state(&self, job: &JobId) -> Option<JobState> {
+        self.port.job_state(job).await.expect("an open queue tells where a job is")
     }
 
     pub(super) async fn get(&self, key: &str, read: Read) -> Option<Bytes> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use workflow_runtime::port::{ClaimedJob, Commit, Error, Rejected, ScanPage, Settlement};
+use workflow_runtime::port::{ClaimedJob, Commit, Error, JobState, Rejected, ScanPage, Settlement};
 
 /// The most keys of a commit that are told.
 const MAX_KEYS: usize = 4;
@@ -42,8 +42,8 @@ pub enum Operation {
     PersistClaims,
     /// Settles a claim.
     Settle,
-    /// Asks whether somebody holds a job.
-    IsClaimed,
+    /// Asks where a job is.
+    JobState,
     /// Lists dead jobs.
     DeadJobs,
     /// Waits until a key has changed; only its answer stops.
@@ -65,11 +65,9 @@ impl Call {
     /// Whether the call only reads.
     pub fn is_read(&self) -> bool {
         match self.operation {
-            Operation::Get
-            | Operation::Scan
-            | Operation::IsClaimed
-            | Operation::DeadJobs
-            | Operation::WaitForChange => true,
+            Operation::Get | Operation::Scan | Operation::JobState | Operation::DeadJobs | Operation::WaitForChange => {
+                true
+            }
             Operation::Commit | Operation::Claim | Operation::PersistClaims | Operation::Settle | Operation::Point => {
                 false
             }
@@ -103,7 +101,7 @@ impl fmt::Display for Call {
             Operation::Claim => "claim ",
             Operation::PersistClaims => "persist claims",
             Operation::Settle => "settle ",
-            Operation::IsClaimed => "is claimed ",
+            Operation::JobState => "state of ",
             Operation::DeadJobs => "dead jobs of ",
             Operation::WaitForChange => "wait for ",
             Operation::Point => "",
@@ -181,6 +179,15 @@ pub(super) fn settlement_text(settlement: &Settlement) -> &'static str {
         Settlement::Ack(_) => "as done",
         Settlement::Dead(..) => "as dead",
         Settlement::Drop(_) => "as dropped",
+    }
+}
+
+pub(super) fn state_text(state: Option<JobState>) -> &'static str {
+    match state {
+        None => "absent",
+        Some(JobState::Waiting) => "waiting",
+        Some(JobState::Claimed) => "claimed",
+        Some(JobState::Dead) => "dead",
     }
 }
 

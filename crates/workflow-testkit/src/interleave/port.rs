@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use workflow_runtime::QueuePort;
 use workflow_runtime::port::{
-    Claim, ClaimedJob, Clock, Commit, Error, JobId, KvStore, Read, Rejected, ScanPage, ScanRange, Settlement,
+    Claim, ClaimedJob, Clock, Commit, Error, JobId, JobState, KvStore, Read, Rejected, ScanPage, ScanRange, Settlement,
 };
 
 use super::Turns;
 use super::call::{
     Call, Operation, answer_text, claimed_text, commits_text, committed_text, key_text, page_text, settlement_text,
-    value_text,
+    state_text, value_text,
 };
 
 pub(super) struct TurnsPort {
@@ -137,9 +137,9 @@ impl QueuePort for TurnsPort {
         self.inner.may_have_ready_job(queue)
     }
 
-    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
-        let text = |answer: &_| answer_text(answer, |claimed: &bool| if *claimed { "yes" } else { "no" }.to_owned());
-        self.read((Operation::IsClaimed, job.to_string()), self.inner.is_claimed(job), text).await
+    async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        let text = |answer: &_| answer_text(answer, |state: &Option<JobState>| state_text(*state).to_owned());
+        self.read((Operation::JobState, job.to_string()), self.inner.job_state(job), text).await
     }
 
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {

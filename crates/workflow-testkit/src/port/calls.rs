@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use workflow_runtime::QueuePort;
 use workflow_runtime::port::{
-    Claim, ClaimedJob, Clock, Commit, Error, JobId, KvStore, Read, Rejected, ScanPage, ScanRange, Settlement,
+    Claim, ClaimedJob, Clock, Commit, Error, JobId, JobState, KvStore, Read, Rejected, ScanPage, ScanRange, Settlement,
 };
 
 use super::deliveries::{Held, Lot};
@@ -132,8 +132,8 @@ impl QueuePort for FaultyPort {
         self.shared.deliveries.kept_back(queue) > 0 || self.port.may_have_ready_job(queue)
     }
 
-    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
-        self.ask(self.meet(Asked::IsClaimed), self.port.is_claimed(job)).await
+    async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        self.ask(self.meet(Asked::JobState), self.port.job_state(job)).await
     }
 
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {

@@ -35,8 +35,8 @@ pub enum PortCalls {
     Settle,
     /// Waits for another value.
     WaitForChange,
-    /// Questions whether somebody holds a job.
-    IsClaimed,
+    /// Questions where a job is.
+    JobState,
     /// Listings of dead jobs.
     DeadJobs,
 }
@@ -85,7 +85,7 @@ pub(super) enum Asked<'a> {
     Extend,
     Settle,
     WaitForChange,
-    IsClaimed,
+    JobState,
     DeadJobs,
 }
 
@@ -102,7 +102,7 @@ impl PortCalls {
             | (Self::Extend, Asked::Extend)
             | (Self::Settle, Asked::Settle)
             | (Self::WaitForChange, Asked::WaitForChange)
-            | (Self::IsClaimed, Asked::IsClaimed)
+            | (Self::JobState, Asked::JobState)
             | (Self::DeadJobs, Asked::DeadJobs) => true,
             (Self::CommitWriting(prefix), Asked::Commit(commit)) => {
                 let mut written = commit.puts.iter().map(|(key, _)| key).chain(&commit.deletes);

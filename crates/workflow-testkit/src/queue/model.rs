@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use workflow_effects::MAX_EFFECT_VALUE_LEN;
-use workflow_runtime::port::{Commit, Enqueue, Error, JobId, Rejected, ScanPage, ScanRange, Timestamp};
+use workflow_runtime::port::{Commit, Enqueue, Error, JobId, JobState, Rejected, ScanPage, ScanRange, Timestamp};
 
 /// A job as the queue holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,17 +22,8 @@ pub struct StoredJob {
     pub deliveries: u32,
     /// Where it is.
     pub state: JobState,
-}
-
-/// Where a job is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobState {
-    /// Ready, or scheduled for later.
-    Waiting,
-    /// In somebody's hands.
-    Claimed,
-    /// Given up, for this reason.
-    Dead(String),
+    /// Why it died last, if it ever did.
+    pub reason: Option<String>,
 }
 
 /// The number of a claim; no two claims share one.
@@ -138,7 +129,7 @@ impl Model {
         }
         for Enqueue { queue, job, payload, due } in commit.enqueues {
             let due = due.unwrap_or(Timestamp::from_millis(0));
-            let stored = StoredJob { queue, payload, due, deliveries: 0, state: JobState::Waiting };
+            let stored = StoredJob { queue, payload, due, deliveries: 0, state: JobState::Waiting, reason: None };
             self.change(&mut operation, job, Some(stored));
         }
         self.record(operation);
@@ -191,9 +182,10 @@ impl Model {
     }
 
     /// Ends a claim: its job is forgotten, or dead for a reason. `false` when the claim is lost.
-    pub(super) fn settle(&mut self, claim: ClaimNumber, dead: Option<String>) -> bool {
+    pub(super) fn settle(&mut self, claim: ClaimNumber, reason: Option<String>) -> bool {
         let Some(Lease { job, .. }) = self.end_lease(claim) else { return false };
-        let stored = dead.map(|reason| StoredJob { state: JobState::Dead(reason), ..self.jobs[&job].clone() });
+        let dead = |reason| StoredJob { state: JobState::Dead, reason: Some(reason), ..self.jobs[&job].clone() };
+        let stored = reason.map(dead);
         let mut operation = Operation::default();
         self.change(&mut operation, job, stored);
         self.record(operation);
@@ -236,7 +228,7 @@ impl Model {
 
     /// What an operator does to a dead job: it is delivered again. `false` when it is not dead.
     pub(super) fn requeue_dead(&mut self, job: &JobId) -> bool {
-        if !self.jobs.get(job).is_some_and(|stored| matches!(stored.state, JobState::Dead(_))) {
+        if self.job_state(job) != Some(JobState::Dead) {
             return false;
         }
         let waiting = StoredJob { deliveries: 0, ..self.waiting_again(job) };
@@ -246,15 +238,13 @@ impl Model {
         true
     }
 
-    /// Whether somebody holds `job`.
-    pub(super) fn is_claimed(&self, job: &JobId) -> bool {
-        self.jobs.get(job).is_some_and(|stored| stored.state == JobState::Claimed)
+    pub(super) fn job_state(&self, job: &JobId) -> Option<JobState> {
+        self.jobs.get(job).map(|stored| stored.state)
     }
 
     /// Forgets a job that nobody holds. `false` when there is no such job.
     pub(super) fn drop_waiting(&mut self, job: &JobId) -> bool {
-        let is_waiting = self.jobs.get(job).is_some_and(|stored| stored.state == JobState::Waiting);
-        is_waiting && self.remove(job)
+        self.job_state(job) == Some(JobState::Waiting) && self.remove(job)
     }
 
     /// What an operator does to a job that is to be gone. A claim of it is lost. `false` when there is none.
@@ -328,7 +318,7 @@ impl Model {
         let queue = || stored.queue.clone();
         match stored.state {
             JobState::Waiting => drop(self.waiting.entry(queue()).or_default().insert((stored.due, job.clone()))),
-            JobState::Dead(_) => drop(self.dead.entry(queue()).or_default().insert(job.clone())),
+            JobState::Dead => drop(self.dead.entry(queue()).or_default().insert(job.clone())),
             JobState::Claimed => {}
         }
     }
@@ -336,7 +326,7 @@ impl Model {
     fn unlist(&mut self, job: &JobId, stored: &StoredJob) {
         match stored.state {
             JobState::Waiting => remove(&mut self.waiting, &stored.queue, &(stored.due, job.clone())),
-            JobState::Dead(_) => remove(&mut self.dead, &stored.queue, job),
+            JobState::Dead => remove(&mut self.dead, &stored.queue, job),
             JobState::Claimed => {}
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use workflow_runtime::QueuePort;
 use workflow_runtime::port::{
-    Claim, ClaimedJob, Clock, Commit, Error, JobId, KvStore, Read, Rejected, ScanPage, ScanRange, Settlement,
+    Claim, ClaimedJob, Clock, Commit, Error, JobId, JobState, KvStore, Read, Rejected, ScanPage, ScanRange, Settlement,
 };
 
 use super::disk::{Life, MemoryQueue, Opening, State};
@@ -200,8 +200,8 @@ impl QueuePort for MemoryQueue {
         due.is_some_and(|due| due <= self.clock().now())
     }
 
-    async fn is_claimed(&self, job: &JobId) -> Result<bool, Error> {
-        self.opening.look(|model| model.is_claimed(job)).await
+    async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error> {
+        self.opening.look(|model| model.job_state(job)).await
     }
 
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use workflow_runtime::QueuePort;
-use workflow_runtime::port::{ClaimedJob, Commit, Enqueue, Error, JobId, KvStore, Read, Rejected, Settlement};
+use workflow_runtime::port::{
+    ClaimedJob, Commit, Enqueue, Error, JobId, JobState, KvStore, Read, Rejected, Settlement,
+};
 
-use crate::{ClockStep, JobState, MemoryDisk, MemoryQueue};
+use crate::{ClockStep, MemoryDisk, MemoryQueue};
 
 const LEASE: Duration = Duration::from_secs(60);
 const QUEUE: &str = "bells";
@@ -119,7 +121,7 @@ async fn a_dead_job_that_is_requeued_begins_anew() {
     assert!(!disk.requeue_dead_job(&job), "it is not dead");
     let claimed = claim(&queue).await.remove(0);
     queue.settle(Settlement::Dead(claimed.claim, "because".to_owned())).await.unwrap();
-    assert_eq!(disk.jobs()[0].1.state, JobState::Dead("because".to_owned()));
+    assert_eq!(disk.jobs()[0].1.reason.as_deref(), Some("because"));
     assert!(disk.requeue_dead_job(&job));
     assert!(queue.dead_jobs(QUEUE, 9).await.unwrap().is_empty());
     let again = claim(&queue).await.remove(0);

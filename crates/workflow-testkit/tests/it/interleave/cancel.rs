@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use workflow_runtime::port::JobState;
 use workflow_runtime::{CancelOutcome, Error, RunOutcome, SignalOutcome, StepError, StepOutcome, TerminalStatus};
-use workflow_testkit::{Actor, JobState, Turns};
+use workflow_testkit::{Actor, Turns};
 
 use super::races::told;
 use super::signals::{buffered, runtime, sends, waiting, with_a_loop, without_a_loop, work, world};

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use object_store::memory::InMemory;
+use workflow_runtime::port::JobState;
 use workflow_runtime::{
     Error, NoopTerminalHook, QueuePort, RunOutcome, RunSpec, Step, StepError, StepOutcome, StepRunner, SubmitOutcome,
     TerminalStatus, WorkflowRuntime,
 };
-use workflow_testkit::{Actor, Explored, Interleaver, JobState, MemoryDisk, MemoryQueue, Moment, Turns};
+use workflow_testkit::{Actor, Explored, Interleaver, MemoryDisk, MemoryQueue, Moment, Turns};
 
 const RUN: &str = "r";
 
