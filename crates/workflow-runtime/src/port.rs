@@ -89,6 +89,14 @@ pub trait QueuePort: KvStore {
     /// As [`claim`](Self::claim).
     async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error>;
 
+    /// Whether an operator has put `job` back among the waiting ones after it was dead, and it has not been dead since.
+    /// The queue remembers it for as long as there is the job, whatever becomes of its deliveries. May be slow.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    async fn is_requeued(&self, job: &JobId) -> Result<bool, Error>;
+
     /// The ids of the dead jobs of `queue`, in no particular order, at most `limit`.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use workflow_runtime::QueuePort;
+use workflow_runtime::port::JobId;
 
 use crate::MemoryDisk;
 
@@ -61,6 +62,10 @@ pub trait Subject: Send + Sync + 'static {
 
     /// Lets what is held, and everything after it, become durable.
     fn release(&self);
+
+    /// Puts a dead job of the latest opening back among the waiting ones, as an operator does. `false` when it is not
+    /// dead.
+    async fn requeue_dead_job(&self, job: &JobId) -> bool;
 }
 
 #[async_trait]
@@ -89,6 +94,10 @@ impl Subject for MemoryDisk {
 
     fn release(&self) {
         Self::release(self);
+    }
+
+    async fn requeue_dead_job(&self, job: &JobId) -> bool {
+        Self::requeue_dead_job(self, job)
     }
 }
 
@@ -162,6 +171,7 @@ macro_rules! conformance {
             durability::a_commit_is_answered_once_it_is_durable,
             durability::what_was_not_durable_is_gone_as_a_whole,
             jobs::a_job_that_comes_back_waits_again,
+            jobs::a_job_that_an_operator_has_put_back_is_known_until_it_is_dead_again,
             jobs::every_job_is_where_the_queue_says,
             leases::a_job_comes_back_when_its_lease_ends_and_not_before,
             leases::a_lost_claim_is_told,

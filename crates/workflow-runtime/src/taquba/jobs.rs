@@ -1,6 +1,6 @@
 //! Jobs apart from their claims: where they are, and the removal of those that nobody holds.
 
-use ::taquba::JobStatus;
+use ::taquba::{AttemptOutcome, JobStatus};
 use workflow_core::{JobId, Timestamp};
 use workflow_effects::Error;
 
@@ -14,6 +14,21 @@ impl Shared {
             Ok(record) => Ok(record.and_then(|record| state(record.status))),
             Err(cause) => Err(self.failure(cause).await),
         }
+    }
+
+    /// Whether an operator has put `job` back since it was dead last. Taquba keeps all of a job's history, in order, until
+    /// the job is gone; one that is done may be kept with it.
+    pub(super) async fn is_requeued(&self, job: &JobId) -> Result<bool, Error> {
+        let history = match self.queue.view().attempt_history(job.as_str()).await {
+            Ok(history) => history,
+            Err(cause) => return Err(self.failure(cause).await),
+        };
+        let mut turns = history.iter().rev().filter_map(|entry| match entry.outcome {
+            AttemptOutcome::Requeued => Some(true),
+            AttemptOutcome::DeadLettered | AttemptOutcome::Completed => Some(false),
+            AttemptOutcome::Retried | AttemptOutcome::LeaseExpired | AttemptOutcome::Interrupted => None,
+        });
+        Ok(turns.next().unwrap_or(false))
     }
 
     /// Removes a job that nobody holds. Cancelling one that is claimed would keep its lease from being renewed.

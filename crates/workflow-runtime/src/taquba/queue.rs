@@ -214,6 +214,10 @@ impl QueuePort for TaqubaQueue {
         self.shared.job_state(job).await
     }
 
+    async fn is_requeued(&self, job: &JobId) -> Result<bool, Error> {
+        self.shared.is_requeued(job).await
+    }
+
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
         match self.shared.queue.view().list_jobs(queue, JobStatus::Dead, None, limit).await {
             Ok(page) => Ok(page.jobs.into_iter().map(|job| job.id.into()).collect()),

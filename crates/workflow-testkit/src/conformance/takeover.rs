@@ -45,6 +45,7 @@ pub async fn whoever_lost_the_queue_is_told_so_by_every_call<S: Subject>() {
         assert!(is_closed(&port.persist_claims().await));
         assert!(is_closed(&port.dead_jobs(QUEUE, 1).await));
         assert!(is_closed(&port.job_state(&job).await));
+        assert!(is_closed(&port.is_requeued(&job).await));
         assert!(is_closed(&port.wait_for_change(b"slot", Some(&Bytes::from("old"))).await));
         assert!(port.extend(&claimed.claim, LEASE).is_err());
         tokio::time::sleep(LEASE).await;

@@ -113,6 +113,17 @@ impl<S: Subject> World<S> {
         self.port.job_state(job).await.expect("an open queue tells where a job is")
     }
 
+    /// Puts a job back as an operator does, and lets that become durable.
+    pub(super) async fn requeue(&self, job: &JobId) -> bool {
+        let is_requeued = self.subject.requeue_dead_job(job).await;
+        tokio::time::sleep(MOMENT).await;
+        is_requeued
+    }
+
+    pub(super) async fn is_requeued(&self, job: &JobId) -> bool {
+        self.port.is_requeued(job).await.expect("an open queue tells whether a job was put back")
+    }
+
     pub(super) async fn get(&self, key: &str, read: Read) -> Option<Bytes> {
         self.port.get(key.as_bytes(), read).await.expect("an open store answers a read")
     }

@@ -44,6 +44,8 @@ pub enum Operation {
     Settle,
     /// Asks where a job is.
     JobState,
+    /// Asks whether an operator has put a job back.
+    IsRequeued,
     /// Lists dead jobs.
     DeadJobs,
     /// Waits until a key has changed; only its answer stops.
@@ -65,9 +67,12 @@ impl Call {
     /// Whether the call only reads.
     pub fn is_read(&self) -> bool {
         match self.operation {
-            Operation::Get | Operation::Scan | Operation::JobState | Operation::DeadJobs | Operation::WaitForChange => {
-                true
-            }
+            Operation::Get
+            | Operation::Scan
+            | Operation::JobState
+            | Operation::IsRequeued
+            | Operation::DeadJobs
+            | Operation::WaitForChange => true,
             Operation::Commit | Operation::Claim | Operation::PersistClaims | Operation::Settle | Operation::Point => {
                 false
             }
@@ -102,6 +107,7 @@ impl fmt::Display for Call {
             Operation::PersistClaims => "persist claims",
             Operation::Settle => "settle ",
             Operation::JobState => "state of ",
+            Operation::IsRequeued => "is requeued ",
             Operation::DeadJobs => "dead jobs of ",
             Operation::WaitForChange => "wait for ",
             Operation::Point => "",

@@ -142,6 +142,11 @@ impl QueuePort for TurnsPort {
         self.read((Operation::JobState, job.to_string()), self.inner.job_state(job), text).await
     }
 
+    async fn is_requeued(&self, job: &JobId) -> Result<bool, Error> {
+        let text = |answer: &_| answer_text(answer, |requeued: &bool| if *requeued { "yes" } else { "no" }.to_owned());
+        self.read((Operation::IsRequeued, job.to_string()), self.inner.is_requeued(job), text).await
+    }
+
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
         let text = |answer: &_| answer_text(answer, |jobs: &Vec<JobId>| format!("{} jobs", jobs.len()));
         self.read((Operation::DeadJobs, queue.to_owned()), self.inner.dead_jobs(queue, limit), text).await

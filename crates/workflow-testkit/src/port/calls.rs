@@ -136,6 +136,10 @@ impl QueuePort for FaultyPort {
         self.ask(self.meet(Asked::JobState), self.port.job_state(job)).await
     }
 
+    async fn is_requeued(&self, job: &JobId) -> Result<bool, Error> {
+        self.ask(self.meet(Asked::IsRequeued), self.port.is_requeued(job)).await
+    }
+
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
         self.ask(self.meet(Asked::DeadJobs), self.port.dead_jobs(queue, limit)).await
     }

@@ -37,6 +37,8 @@ pub enum PortCalls {
     WaitForChange,
     /// Questions where a job is.
     JobState,
+    /// Questions whether an operator has put a job back.
+    IsRequeued,
     /// Listings of dead jobs.
     DeadJobs,
 }
@@ -86,6 +88,7 @@ pub(super) enum Asked<'a> {
     Settle,
     WaitForChange,
     JobState,
+    IsRequeued,
     DeadJobs,
 }
 
@@ -103,6 +106,7 @@ impl PortCalls {
             | (Self::Settle, Asked::Settle)
             | (Self::WaitForChange, Asked::WaitForChange)
             | (Self::JobState, Asked::JobState)
+            | (Self::IsRequeued, Asked::IsRequeued)
             | (Self::DeadJobs, Asked::DeadJobs) => true,
             (Self::CommitWriting(prefix), Asked::Commit(commit)) => {
                 let mut written = commit.puts.iter().map(|(key, _)| key).chain(&commit.deletes);

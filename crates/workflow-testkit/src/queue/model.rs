@@ -242,6 +242,11 @@ impl Model {
         self.jobs.get(job).map(|stored| stored.state)
     }
 
+    /// Whether `job` was dead and is so no more: only an operator brings that about.
+    pub(super) fn is_requeued(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(|stored| stored.reason.is_some() && stored.state != JobState::Dead)
+    }
+
     /// Forgets a job that nobody holds. `false` when there is no such job.
     pub(super) fn drop_waiting(&mut self, job: &JobId) -> bool {
         self.job_state(job) == Some(JobState::Waiting) && self.remove(job)

@@ -204,6 +204,10 @@ impl QueuePort for MemoryQueue {
         self.opening.look(|model| model.job_state(job)).await
     }
 
+    async fn is_requeued(&self, job: &JobId) -> Result<bool, Error> {
+        self.opening.look(|model| model.is_requeued(job)).await
+    }
+
     async fn dead_jobs(&self, queue: &str, limit: usize) -> Result<Vec<JobId>, Error> {
         self.opening.look(|model| model.dead_jobs(queue, limit)).await
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use workflow_runtime::QueuePort;
+use workflow_runtime::port::JobId;
 use workflow_testkit::conformance::Subject;
 use workflow_testkit::{FaultyPort, MemoryDisk, Plan};
 
@@ -37,6 +38,10 @@ impl Subject for WithoutFaults {
 
     fn release(&self) {
         self.0.release();
+    }
+
+    async fn requeue_dead_job(&self, job: &JobId) -> bool {
+        Subject::requeue_dead_job(&self.0, job).await
     }
 }
 

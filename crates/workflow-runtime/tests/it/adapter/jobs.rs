@@ -18,9 +18,12 @@ async fn a_done_job_that_the_queue_keeps_is_gone() {
     let port = TaqubaQueue::over(queue.clone());
     let job = port.next_job_id();
     commit_on(&port, ringing(&job, None)).await.unwrap();
-    let claim = port.claim(QUEUE, 1, LEASE).await.unwrap().remove(0).claim;
-    port.settle(Settlement::Ack(claim)).await.unwrap();
+    let claim = async || port.claim(QUEUE, 1, LEASE).await.unwrap().remove(0).claim;
+    port.settle(Settlement::Dead(claim().await, "because".to_owned())).await.unwrap();
+    queue.requeue_dead_job(job.as_str()).await.unwrap();
+    port.settle(Settlement::Ack(claim().await)).await.unwrap();
     let record = queue.view().job_record(job.as_str()).await.unwrap();
     assert_eq!(record.unwrap().status, JobStatus::Done, "the queue keeps it");
     assert_eq!(port.job_state(&job).await.unwrap(), None);
+    assert!(!port.is_requeued(&job).await.unwrap());
 }

@@ -1,12 +1,12 @@
 //! A Taquba queue in memory that the suite opens, breaks and opens again, on virtual time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use ::taquba::{OpenOptions, Queue};
 use async_trait::async_trait;
 use object_store::memory::InMemory;
-use workflow_runtime::port::Clock;
+use workflow_runtime::port::{Clock, JobId};
 use workflow_runtime::{QueuePort, TaqubaQueue};
 use workflow_testkit::conformance::Subject;
 use workflow_testkit::{Gate, PowerCut, VirtualClock};
@@ -29,6 +29,8 @@ pub(crate) struct TaqubaDisk {
     disk: Arc<InMemory>,
     clock: VirtualClock,
     opening: Mutex<Option<(Gate, PowerCut)>>,
+    /// The queue of the latest opening. The port keeps it.
+    queue: Mutex<Weak<Queue>>,
 }
 
 struct QueueClock(VirtualClock);
@@ -46,7 +48,7 @@ impl TaqubaDisk {
 
     /// An empty disk whose queue goes by `clock`.
     pub(crate) fn on(clock: VirtualClock) -> Self {
-        Self { disk: Arc::default(), clock, opening: Mutex::default() }
+        Self { disk: Arc::default(), clock, opening: Mutex::default(), queue: Mutex::default() }
     }
 }
 
@@ -73,7 +75,9 @@ impl Subject for TaqubaDisk {
             biased;
             () = power.cut() => None,
             opened = Queue::open_with_options(Arc::new(gate), "queue", options) => {
-                Some(Arc::new(TaqubaQueue::over(Arc::new(opened.unwrap()))))
+                let queue = Arc::new(opened.unwrap());
+                *self.queue.lock().unwrap() = Arc::downgrade(&queue);
+                Some(Arc::new(TaqubaQueue::over(queue)))
             }
         }
     }
@@ -89,5 +93,14 @@ impl Subject for TaqubaDisk {
 
     fn release(&self) {
         self.gate().open();
+    }
+
+    async fn requeue_dead_job(&self, job: &JobId) -> bool {
+        let queue = self.queue.lock().unwrap().upgrade().expect("its port is there");
+        match queue.requeue_dead_job(job.as_str()).await {
+            Ok(()) => true,
+            Err(::taquba::Error::InvalidState | ::taquba::Error::JobNotFound(_)) => false,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
