@@ -155,7 +155,7 @@ impl<R, H> Engine<R, H> {
             if let Effect::DropDoorbell(job) = effect {
                 let (port, job) = (self.port.clone(), job.clone());
                 // One that stays is stale when it rings.
-                tokio::spawn(async move { drop(port.settle(Settlement::Drop(job)).await) });
+                tokio::spawn(async move { drop(port.settle(Settlement::Drop(vec![job])).await) });
             }
         }
     }

@@ -57,9 +57,9 @@ pub trait QueuePort: KvStore {
     /// in progress the answer says nothing.
     fn extend(&self, claim: &Claim, lease: Duration) -> Result<(), Error>;
 
-    /// Ends a claim, or a job that nobody has claimed, after the commit that it led to. Repeats itself until the
-    /// settlement is durable, or the claim or job is gone, which is no error; it carries no effects, so that a repetition
-    /// changes nothing.
+    /// Ends a claim, or jobs that nobody has claimed, after the commit that it led to. Repeats itself until the
+    /// settlement is durable, or the claim or jobs are gone, which is no error; it carries no effects, so that a
+    /// repetition changes nothing.
     ///
     /// # Errors
     ///
@@ -174,13 +174,17 @@ pub enum JobState {
     Dead,
 }
 
-/// How a claim ends.
+/// How claims and jobs end.
 #[derive(Clone, Debug)]
 pub enum Settlement {
     /// The job is done and forgotten.
     Ack(Claim),
     /// The job is kept among the dead ones, with the reason.
     Dead(Claim, String),
-    /// A job that nobody holds is forgotten. One that somebody holds, or that is not there, is left as it is.
-    Drop(JobId),
+    /// Jobs that nobody holds are forgotten, waiting or dead. Those that somebody holds, or that are not there, are left
+    /// as they are. Many dead ones of a queue at a time cost little more than one.
+    ///
+    /// A failure or a crash half-way may leave a dead job waiting, [requeued](QueuePort::is_requeued). Drop what is no
+    /// record's doorbell any more, and it is a stale one, which harms nobody.
+    Drop(Vec<JobId>),
 }

@@ -115,22 +115,24 @@ impl Shared {
                 let claim = &held(claim).claim;
                 self.repeat(&claim.id, || self.queue.dead_letter(claim, reason)).await
             }
-            Settlement::Drop(job) => self.repeat(job.as_str(), || self.drop_job(job)).await,
+            Settlement::Drop(jobs) => self.drop_jobs(jobs).await,
         }
     }
 
     /// Tries `settle` until it holds, the claim is gone, or the queue is.
-    pub(super) async fn repeat<F>(&self, job: &str, settle: impl Fn() -> F) -> Result<(), Error>
+    pub(super) async fn repeat<T, F>(&self, job: &str, settle: impl Fn() -> F) -> Result<T, Error>
     where
-        F: Future<Output = ::taquba::Result<()>>,
+        T: Default,
+        F: Future<Output = ::taquba::Result<T>>,
     {
         let mut pause = FIRST_PAUSE;
         loop {
             let cause = match settle().await {
-                Ok(()) | Err(::taquba::Error::ClaimLost) => return Ok(()),
+                Ok(settled) => return Ok(settled),
+                Err(::taquba::Error::ClaimLost) => return Ok(T::default()),
                 Err(cause) if cause.is_permanent() => {
                     error!(job_id = job, error = &cause as &dyn std::error::Error, "a job cannot be settled");
-                    return Ok(());
+                    return Ok(T::default());
                 }
                 Err(cause) => self.failure(cause).await,
             };

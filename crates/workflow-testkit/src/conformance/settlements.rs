@@ -1,9 +1,11 @@
 //! How claims end.
 
-use workflow_runtime::port::{JobId, Settlement};
+use workflow_runtime::port::{JobState, Settlement};
 
 use super::Subject;
-use super::world::{LEASE, QUEUE, SECONDS, World, assert_waits, eventually, give_up_after, ringing_in, soon};
+use super::world::{
+    LEASE, MOMENT, QUEUE, SECONDS, World, assert_waits, eventually, give_up_after, ringing, ringing_in, soon,
+};
 
 /// "The job is done and forgotten."
 pub async fn an_acknowledged_job_is_forgotten<S: Subject>() {
@@ -85,32 +87,90 @@ pub async fn a_settlement_is_answered_once_it_is_durable<S: Subject>() {
     }
 }
 
-/// "A job that nobody holds is forgotten. One that somebody holds, or that is not there, is left as it is."
-pub async fn a_job_that_nobody_holds_can_be_dropped<S: Subject>() {
+/// "Jobs that nobody holds are forgotten, waiting or dead."
+pub async fn jobs_that_nobody_holds_can_be_dropped<S: Subject>() {
     let world = World::<S>::new().await;
-    let drop = async |job: &JobId| {
-        world.port.settle(Settlement::Drop(job.clone())).await.expect("an open queue settles");
-    };
-    let later = world.port.clock().now().after(LEASE);
-    let (ready, late) = (world.ring(None).await, world.ring(Some(later)).await);
-    for job in [&ready, &late] {
-        drop(job).await;
-        drop(job).await;
+    let dead = [world.ring(None).await, world.ring(None).await];
+    for claimed in world.claim(9).await {
+        world.bury(&claimed.claim).await;
+    }
+    let late = world.ring(Some(world.after(LEASE))).await;
+    let jobs = [&dead[..], &[world.ring(None).await, late, world.port.next_job_id()]].concat();
+    let kept = world.ring(None).await;
+    // Some are named twice.
+    world.drop_jobs(&[&jobs[..], &jobs[1..4]].concat()).await;
+    for job in &jobs {
         assert_eq!(world.state(job).await, None);
     }
+    world.drop_jobs(&jobs).await;
+    world.drop_jobs(&[]).await;
     tokio::time::sleep(LEASE + SECONDS).await;
-    world.assert_no_job().await;
-
-    let held = world.ring(None).await;
-    let claim = world.claim_one().await.claim;
-    drop(&held).await;
-    world.port.extend(&claim, LEASE).expect("the claim is as good as before");
-    world.bury(&claim).await;
-    drop(&held).await;
-    assert_eq!(world.dead().await, std::slice::from_ref(&held));
+    assert_eq!(world.claim_one().await.job, kept);
+    assert!(world.dead().await.is_empty());
     let world = world.crash().await;
-    assert_eq!(world.dead().await, [held]);
+    for job in &jobs {
+        assert_eq!(world.state(job).await, None);
+        world.commit(ringing(job, None)).await.expect("the id is free again");
+    }
+}
+
+/// "Those that somebody holds are left as they are."
+pub async fn jobs_that_somebody_holds_are_not_dropped<S: Subject>() {
+    let world = World::<S>::new().await;
+    let (held, dead) = (world.ring(None).await, world.ring(None).await);
+    for claimed in world.claim(9).await.iter().filter(|claimed| claimed.job == dead) {
+        world.bury(&claimed.claim).await;
+    }
+    assert!(world.requeue(&dead).await);
+    let requeued = world.claim_one().await;
+    let waiting = world.ring(None).await;
+    world.drop_jobs(&[held.clone(), waiting, dead.clone()]).await;
+    assert_eq!(world.state(&held).await, Some(JobState::Claimed));
+    world.port.extend(&requeued.claim, 3 * LEASE).expect("the claim is as good as before");
+    assert!(!requeued.lost.is_cancelled());
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(world.next().await.job, held, "its lease has ended");
+    world.bury(&requeued.claim).await;
+    assert_eq!(world.dead().await, [dead]);
+}
+
+/// "Jobs are forgotten": on the way, nobody is handed a dead one.
+pub async fn a_dead_job_that_is_dropped_is_not_delivered<S: Subject>() {
+    let world = World::<S>::new().await;
+    let dead = [world.ring(None).await, world.ring(None).await, world.ring(None).await];
+    for claimed in world.claim(9).await {
+        world.bury(&claimed.claim).await;
+    }
+    let drops = dead.clone().map(|job| {
+        let port = world.port.clone();
+        tokio::spawn(async move { port.settle(Settlement::Drop(vec![job])).await })
+    });
+    while drops.iter().any(|dropped| !dropped.is_finished()) {
+        world.assert_no_job().await;
+        tokio::time::sleep(MOMENT / 100).await;
+    }
+    for (dropped, job) in drops.into_iter().zip(&dead) {
+        dropped.await.expect("the task does not panic").expect("an open queue settles");
+        assert_eq!(world.state(job).await, None);
+    }
     world.assert_no_job().await;
+}
+
+/// "Until the settlement is durable."
+pub async fn a_drop_is_answered_once_it_is_durable<S: Subject>() {
+    let world = World::<S>::new().await;
+    let dead = world.ring(None).await;
+    world.bury(&world.claim_one().await.claim).await;
+    let jobs = vec![dead, world.ring(None).await];
+    world.subject.hold();
+    let mut dropped = Box::pin(world.port.settle(Settlement::Drop(jobs.clone())));
+    assert_waits(&mut dropped).await;
+    world.subject.release();
+    soon(dropped).await.expect("an open queue settles");
+    let world = world.crash().await;
+    for job in &jobs {
+        assert_eq!(world.state(job).await, None);
+    }
 }
 
 /// "`settle`, once begun, runs to its end."

@@ -42,6 +42,7 @@ pub async fn whoever_lost_the_queue_is_told_so_by_every_call<S: Subject>() {
         );
         assert!(is_closed(&port.settle(Settlement::Ack(claimed.claim.clone())).await));
         assert!(is_closed(&port.settle(Settlement::Dead(claimed.claim.clone(), "late".to_owned())).await));
+        assert!(is_closed(&port.settle(Settlement::Drop(vec![job.clone()])).await));
         assert!(is_closed(&port.persist_claims().await));
         assert!(is_closed(&port.dead_jobs(QUEUE, 1).await));
         assert!(is_closed(&port.job_state(&job).await));

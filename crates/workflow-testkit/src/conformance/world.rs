@@ -102,6 +102,11 @@ impl<S: Subject> World<S> {
         buried.expect("an open queue settles a claim, or finds it gone");
     }
 
+    pub(super) async fn drop_jobs(&self, jobs: &[JobId]) {
+        let dropped = self.port.settle(Settlement::Drop(jobs.to_vec())).await;
+        dropped.expect("an open queue drops jobs, or leaves them");
+    }
+
     /// The dead jobs, in ascending order.
     pub(super) async fn dead(&self) -> Vec<JobId> {
         let mut dead = self.port.dead_jobs(QUEUE, 99).await.expect("an open queue tells its dead jobs");
@@ -116,7 +121,7 @@ impl<S: Subject> World<S> {
     /// Puts a job back as an operator does, and lets that become durable.
     pub(super) async fn requeue(&self, job: &JobId) -> bool {
         let is_requeued = self.subject.requeue_dead_job(job).await;
-        tokio::time::sleep(MOMENT).await;
+        tokio::time::sleep(MOMENT / 2).await;
         is_requeued
     }
 

@@ -103,7 +103,7 @@ impl QueuePort for FaultyPort {
         let settlement = match settlement {
             Settlement::Ack(claim) => Settlement::Ack(Held::of(&claim).claim.clone()),
             Settlement::Dead(claim, reason) => Settlement::Dead(Held::of(&claim).claim.clone(), reason),
-            Settlement::Drop(job) => Settlement::Drop(job),
+            Settlement::Drop(jobs) => Settlement::Drop(jobs),
         };
         let port = self.clone();
         to_its_end(async move {

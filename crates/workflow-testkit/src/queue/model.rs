@@ -247,9 +247,19 @@ impl Model {
         self.jobs.get(job).is_some_and(|stored| stored.reason.is_some() && stored.state != JobState::Dead)
     }
 
-    /// Forgets a job that nobody holds. `false` when there is no such job.
-    pub(super) fn drop_waiting(&mut self, job: &JobId) -> bool {
-        self.job_state(job) == Some(JobState::Waiting) && self.remove(job)
+    /// Forgets those of `jobs` that nobody holds. `false` when there are none.
+    pub(super) fn drop_jobs(&mut self, jobs: Vec<JobId>) -> bool {
+        let mut operation = Operation::default();
+        for job in jobs {
+            if matches!(self.job_state(&job), Some(JobState::Waiting | JobState::Dead)) {
+                self.change(&mut operation, job, None);
+            }
+        }
+        let is_changed = !operation.jobs.is_empty();
+        if is_changed {
+            self.record(operation);
+        }
+        is_changed
     }
 
     /// What an operator does to a job that is to be gone. A claim of it is lost. `false` when there is none.

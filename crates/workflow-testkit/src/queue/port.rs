@@ -155,7 +155,7 @@ impl QueuePort for MemoryQueue {
             let is_settled = match settlement {
                 Settlement::Ack(claim) => held(&claim).is_some_and(|claim| model.settle(claim, None)),
                 Settlement::Dead(claim, reason) => held(&claim).is_some_and(|claim| model.settle(claim, Some(reason))),
-                Settlement::Drop(job) => model.drop_waiting(&job),
+                Settlement::Drop(jobs) => model.drop_jobs(jobs),
             };
             is_settled.then(|| model.applied())
         };

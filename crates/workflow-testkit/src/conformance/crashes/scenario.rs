@@ -51,6 +51,7 @@ pub(super) struct Claims {
 pub(super) enum End {
     Acked,
     Dead,
+    Dropped,
 }
 
 impl Told {
@@ -69,6 +70,7 @@ pub(super) fn twin(commit: usize) -> String {
 
 /// Lives until it has done everything.
 pub(super) async fn live(port: Arc<dyn QueuePort>, told: &Told) {
+    let mut dead = Vec::new();
     for _ in 0..ROUNDS {
         chain(&port, told).await;
         let claimed = claim(&*port, told, 2).await;
@@ -78,6 +80,8 @@ pub(super) async fn live(port: Arc<dyn QueuePort>, told: &Told) {
             port.extend(&job.claim, 2 * LEASE).expect("the claim is held");
         }
         let _unsettled = claim(&*port, told, 1).await;
+        drop_jobs(&*port, told, std::mem::take(&mut dead)).await;
+        dead.extend(claimed.get(1).map(|claimed| claimed.job.clone()));
         let ends = [End::Acked, End::Dead].into_iter().zip(claimed);
         join_all(ends.map(|(end, job)| settle(&*port, told, end, job))).await;
         lapse(&*port, told).await;
@@ -156,11 +160,25 @@ async fn claim_for(port: &dyn QueuePort, told: &Told, max: usize, lease: Duratio
     claimed
 }
 
+/// Drops jobs that are dead, and one that waits.
+async fn drop_jobs(port: &dyn QueuePort, told: &Told, dead: Vec<JobId>) {
+    let mut jobs = dead;
+    {
+        let mut told = told.lock();
+        let mut all = told.commits.iter().map(|commit| &commit.job);
+        jobs.extend(all.rfind(|job| !told.claims.contains_key(job)).cloned());
+        told.ends.extend(jobs.iter().map(|job| (job.clone(), (End::Dropped, false))));
+    }
+    port.settle(Settlement::Drop(jobs.clone())).await.expect("an open queue drops jobs");
+    told.lock().ends.extend(jobs.into_iter().map(|job| (job, (End::Dropped, true))));
+}
+
 async fn settle(port: &dyn QueuePort, told: &Told, end: End, job: ClaimedJob) {
     told.lock().ends.insert(job.job.clone(), (end, false));
     let settlement = match end {
         End::Acked => Settlement::Ack(job.claim),
         End::Dead => Settlement::Dead(job.claim, "because".to_owned()),
+        End::Dropped => Settlement::Drop(vec![job.job.clone()]),
     };
     port.settle(settlement).await.expect("an open queue settles a claim");
     told.lock().ends.insert(job.job, (end, true));
