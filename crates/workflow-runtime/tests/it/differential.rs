@@ -18,7 +18,7 @@ use self::pair::Pair;
 /// How many sequences are tried at least; every one of its operations must have succeeded and failed by then.
 const SEQUENCES: u32 = 96;
 /// The most operations of a sequence.
-const LENGTH: usize = 30;
+const LENGTH: usize = 40;
 /// What must have happened in some sequence.
 const COVERED: &[&str] = &[
     "ack: held",
@@ -36,6 +36,10 @@ const COVERED: &[&str] = &[
     "dead: gone",
     "dead jobs: none",
     "dead jobs: some",
+    "drop: dead",
+    "drop: gone",
+    "drop: held",
+    "drop: waiting",
     "extend: held",
     "extend: gone",
     "get: none",
@@ -43,8 +47,15 @@ const COVERED: &[&str] = &[
     "held: in flight",
     "held: landed",
     "held: lost",
+    "job: claimed",
+    "job: dead",
+    "job: none",
+    "job: requeued",
+    "job: waiting",
     "persist: ok",
     "reopen: clean",
+    "requeue: dead",
+    "requeue: not dead",
     "scan: all",
     "scan: more",
     "scan: more, backwards",

@@ -1,5 +1,6 @@
 //! The operations, as data: what they name is looked up when they run, so that any of them can be left out.
 
+use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
@@ -35,6 +36,19 @@ pub(super) enum Operation {
     Settle {
         claim: usize,
         dead: bool,
+    },
+    /// Drops jobs, whatever they are, and all that are dead.
+    Drop {
+        jobs: Vec<usize>,
+        dead: bool,
+    },
+    /// An operator puts back a dead job, or one that is not dead where none is.
+    Requeue {
+        job: usize,
+    },
+    /// Asks for everything about a job.
+    Job {
+        job: usize,
     },
     PersistClaims,
     DeadJobs {
@@ -92,7 +106,7 @@ pub(super) fn operations() -> impl Strategy<Value = Operation> {
     prop_oneof![
         10 => changes().prop_map(Operation::Commit),
         2 => (0..4usize, any::<bool>()).prop_map(|(key, durable)| Operation::Get { key, durable }),
-        4 => (0..3usize, option::weighted(0.3, 0..4usize), 0..3usize, any::<bool>(), any::<bool>())
+        4 => (0..3usize, option::weighted(0.3, 0..4usize), limits(), any::<bool>(), any::<bool>())
             .prop_map(|(prefix, after, limit, backwards, durable)| {
                 Operation::Scan { prefix, after, limit, backwards, durable }
             }),
@@ -101,13 +115,21 @@ pub(super) fn operations() -> impl Strategy<Value = Operation> {
             .prop_map(|(queue, max, ticks)| Operation::Claim { queue, max, ticks }),
         3 => (any::<usize>(), 0..3u32).prop_map(|(claim, ticks)| Operation::Extend { claim, ticks }),
         6 => (any::<usize>(), any::<bool>()).prop_map(|(claim, dead)| Operation::Settle { claim, dead }),
+        3 => (vec(any::<usize>(), 0..4), any::<bool>()).prop_map(|(jobs, dead)| Operation::Drop { jobs, dead }),
+        4 => any::<usize>().prop_map(|job| Operation::Requeue { job }),
+        3 => any::<usize>().prop_map(|job| Operation::Job { job }),
         1 => Just(Operation::PersistClaims),
         1 => (0..2usize, 0..4usize).prop_map(|(queue, limit)| Operation::DeadJobs { queue, limit }),
         3 => (1..3u32).prop_map(|ticks| Operation::Wait { ticks }),
         2 => Just(Operation::Hold),
-        1 => Just(Operation::Release),
+        4 => Just(Operation::Release),
         2 => Just(Operation::Reopen),
     ]
+}
+
+/// The limit of a scan: often less than there is.
+fn limits() -> impl Strategy<Value = usize> {
+    prop_oneof![2 => Just(1), 1 => 0..4usize]
 }
 
 fn changes() -> impl Strategy<Value = Change> {

@@ -1,6 +1,7 @@
 //! Two queues side by side, and the comparison of what they answer.
 
 mod claims;
+mod jobs;
 mod kv;
 
 use std::collections::BTreeSet;
@@ -29,6 +30,8 @@ const QUEUES: [&str; 2] = ["bells", "bells.2"];
 const TICK: Duration = Duration::from_secs(20);
 /// The most ticks that a job is claimed for, or put off.
 const MOST_TICKS: u32 = 3;
+/// More jobs than there ever are.
+const ALL: usize = 99;
 /// A call that is not answered by then waits for something.
 const MOMENT: Duration = Duration::from_millis(250);
 
@@ -47,7 +50,7 @@ pub(super) struct Pair {
     claims: Vec<Held>,
     /// Every job there ever was.
     jobs: Vec<JobId>,
-    /// The queues that have got a job back since they were last claimed from.
+    /// The queues that have got a job back since a claim has last taken all of theirs.
     lapsed: BTreeSet<usize>,
     happened: BTreeSet<&'static str>,
 }
@@ -98,6 +101,9 @@ impl Pair {
             Operation::Claim { queue, max, ticks } => self.claim(*queue, *max, *ticks).await?,
             Operation::Extend { claim, ticks } => self.extend(*claim, *ticks)?,
             Operation::Settle { claim, dead } => self.settle(*claim, *dead).await?,
+            Operation::Drop { jobs, dead } => self.drop_jobs(jobs, *dead).await?,
+            Operation::Requeue { job } => self.requeue(*job).await?,
+            Operation::Job { job } => self.job(*job).await?,
             Operation::PersistClaims => self.persist().await?,
             Operation::DeadJobs { queue, limit } => self.dead_jobs(*queue, *limit).await?,
             Operation::Wait { ticks } => self.wait(*ticks).await,
@@ -117,6 +123,9 @@ impl Pair {
         let pages = [self.ports[0].scan(&range, Read::Latest).await, self.ports[1].scan(&range, Read::Latest).await]
             .map(|page| page.expect("an open store answers a scan"));
         same("everything", &pages[0], &pages[1])?;
+        for job in 0..self.jobs.len() {
+            self.job(job).await?;
+        }
         for queue in 0..QUEUES.len() {
             self.dead_jobs(queue, 99).await?;
             self.claim(queue, 99, MOST_TICKS).await?;
