@@ -26,6 +26,35 @@ pub enum Event {
     CancelRequested(CancelRequested),
     /// A runner did not return in time after its token fired.
     CancelGraceOver(CancelGraceOver),
+    /// Somebody asked that no step of the run start.
+    PauseRequested(PauseRequested),
+    /// Somebody asked that a paused run go on.
+    Resumed(Resumed),
+    /// Somebody asked that a run that has ended go on.
+    RedriveRequested(RedriveRequested),
+    /// The run's doorbell was looked for and is not there.
+    DoorbellMissed(DoorbellMissed),
+}
+
+impl Event {
+    /// When it happened.
+    pub fn now(&self) -> Timestamp {
+        match self {
+            Self::Submitted(event) => event.now,
+            Self::Claimed(event) => event.now,
+            Self::TurnCame(event) => event.now,
+            Self::StepReturned(event) => event.now,
+            Self::StepFailed(event) => event.now,
+            Self::HandedBack(event) => event.now,
+            Self::Signalled(event) => event.now,
+            Self::CancelRequested(event) => event.now,
+            Self::CancelGraceOver(event) => event.now,
+            Self::PauseRequested(event) => event.now,
+            Self::Resumed(event) => event.now,
+            Self::RedriveRequested(event) => event.now,
+            Self::DoorbellMissed(event) => event.now,
+        }
+    }
 }
 
 /// See [`Event::Submitted`].
@@ -78,8 +107,14 @@ pub struct Claimed {
     pub max_attempts: u32,
     /// The time. Only moves on, so a due step stays due.
     pub now: Timestamp,
-    /// The job to enqueue, should this delivery be early. Reserved by the queue.
+    /// The job that takes the place of this one, should the delivery be early, held back or put back. Reserved by the
+    /// queue.
     pub next_job: JobId,
+    /// The attempt whose outcome was written down before its commit, where that is done. Its row is written by the
+    /// attempt alone.
+    pub recorded: Option<Attempt>,
+    /// Whether an operator put the job back after it was dead. Stays so until it is dead again.
+    pub requeued: bool,
 }
 
 /// See [`Event::TurnCame`].
@@ -89,6 +124,8 @@ pub struct TurnCame {
     pub attempt: Attempt,
     /// The time. Only moves on.
     pub now: Timestamp,
+    /// The step's job, should the run be paused. Reserved by the queue.
+    pub next_job: JobId,
 }
 
 /// See [`Event::StepReturned`].
@@ -213,6 +250,63 @@ pub struct CancelGraceOver {
     pub attempt: Attempt,
     /// The time. Only moves on.
     pub now: Timestamp,
+}
+
+/// See [`Event::PauseRequested`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseRequested {
+    /// The time. Only moves on.
+    pub now: Timestamp,
+}
+
+/// See [`Event::Resumed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumed {
+    /// Whether the job that the record names is there, waiting or in somebody's hands. It goes only after a commit that
+    /// names another.
+    pub has_doorbell: bool,
+    /// The time. Only moves on.
+    pub now: Timestamp,
+    /// The job to enqueue, should there be none. Reserved by the queue.
+    pub next_job: JobId,
+}
+
+/// See [`Event::RedriveRequested`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedriveRequested {
+    /// The step to go on from, as it was written down; the one that ended the run if none.
+    pub from: Option<RecordedStep>,
+    /// What the step is to be called with, instead of what it was called with before.
+    pub payload: Option<Value>,
+    /// What the slots hold of the keys that the run waited for when it was cancelled, in its order. Only the step that
+    /// ended the run, asked for by its number or not, waits for them again.
+    pub keys: Vec<WaitKey>,
+    /// The time. Only moves on.
+    pub now: Timestamp,
+    /// The job to enqueue. Reserved by the queue.
+    pub next_job: JobId,
+}
+
+/// A step that is over, with what it was called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedStep {
+    /// The step. A later one than the one that ended the run is left over from before a redrive.
+    pub step: u32,
+    /// What it was called with.
+    pub payload: Value,
+    /// The signal that ended the wait before it.
+    pub signal: Option<Signal>,
+}
+
+/// See [`Event::DoorbellMissed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorbellMissed {
+    /// The job that is not there. A job goes only after a commit that names another.
+    pub job: JobId,
+    /// The time. Only moves on.
+    pub now: Timestamp,
+    /// The job to enqueue in its place. Reserved by the queue.
+    pub next_job: JobId,
 }
 
 /// See [`Event::HandedBack`].

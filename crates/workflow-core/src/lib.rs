@@ -41,8 +41,9 @@ mod value;
 pub use attempts::{Attempts, ClaimVerdict, SUSPECT_AFTER};
 pub use decide::decide;
 pub use event::{
-    Attempt, CancelGraceOver, CancelRequested, Claimed, Event, HandedBack, InputHash, KeyState, Outcome, Signalled,
-    StepReturned, Submitted, TurnCame, WaitKey, When,
+    Attempt, CancelGraceOver, CancelRequested, Claimed, DoorbellMissed, Event, HandedBack, InputHash, KeyState,
+    Outcome, PauseRequested, RecordedStep, RedriveRequested, Resumed, Signalled, StepReturned, Submitted, TurnCame,
+    WaitKey, When,
 };
 pub use failure::{AttemptFailed, Failure, FailureKind};
 pub use id::{Incarnation, JobId, MAX_RUN_ID_LEN, ParseRunIdError, RunId};
@@ -51,7 +52,7 @@ pub use notification::{
     decide_notification,
 };
 pub use retry::{Jitter, RetryPolicy};
-pub use run::{ActiveRun, CancelRequest, EndedRun, Phase, Run, Status};
+pub use run::{ActiveRun, CancelRequest, EndedRun, Phase, Remains, Run, RunState, Status};
 pub use signal::{
     CorrelationKey, MAX_CORRELATION_KEY_LEN, MAX_WAIT_KEYS, ParseCorrelationKeyError, Signal, SignalId, Slot, Waiter,
 };

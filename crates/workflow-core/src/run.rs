@@ -20,9 +20,14 @@ pub struct ActiveRun {
     pub revision: u64,
     /// Which submission of the id this is.
     pub incarnation: Incarnation,
+    /// How often the run was brought back after an end.
+    pub redrive: u32,
+    /// Since when the run is in its [state](Run::state).
+    pub since: Timestamp,
     /// The step in hand or due next, from 0.
     pub step: u32,
-    /// The queue job whose deliveries execute the step. Every other job of the run is stale.
+    /// The queue job whose deliveries execute the step. Every other job of the run is stale. While there is no
+    /// [doorbell](Self::needs_doorbell) it may name a job that was never queued.
     pub job: JobId,
     /// What the step waits for.
     pub phase: Phase,
@@ -34,6 +39,19 @@ pub struct ActiveRun {
     pub attempts: Attempts,
     /// Somebody asked for the end of the run while a step of it was in hand: nothing starts any more.
     pub cancel: Option<CancelRequest>,
+    /// Nothing starts until somebody resumes the run. Signals and the ends of waits are taken in meanwhile.
+    pub paused: bool,
+}
+
+impl ActiveRun {
+    /// Whether a doorbell of the step has to be under way. A wait without an end has none, for nothing but a signal
+    /// ends it; neither has a paused run, but for the one that ends its wait, or the run if somebody asked for that.
+    pub fn needs_doorbell(&self) -> bool {
+        match self.phase {
+            Phase::Ready | Phase::BackingOff { .. } | Phase::Delayed { .. } => !self.paused || self.cancel.is_some(),
+            Phase::Waiting { until, .. } => until.is_some(),
+        }
+    }
 }
 
 /// The wish that a run end. The first one stands.
@@ -68,20 +86,13 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The time at which the step's doorbell rings, if it does not at once; see [`has_doorbell`](Self::has_doorbell).
+    /// The time at which the step's doorbell rings, if it does not at once; see
+    /// [`needs_doorbell`](ActiveRun::needs_doorbell).
     pub fn due(&self) -> Option<Timestamp> {
         match *self {
             Self::Ready => None,
             Self::BackingOff { until } | Self::Delayed { until } => Some(until),
             Self::Waiting { until, .. } => until,
-        }
-    }
-
-    /// Whether a doorbell of the step is under way. Only a wait without an end has none: nothing but a signal ends it.
-    pub fn has_doorbell(&self) -> bool {
-        match self {
-            Self::Ready | Self::BackingOff { .. } | Self::Delayed { .. } => true,
-            Self::Waiting { until, .. } => until.is_some(),
         }
     }
 
@@ -116,10 +127,38 @@ pub struct EndedRun {
     pub final_job: JobId,
     /// Whether that job belongs in the dead letters.
     pub dead_letter: bool,
+    /// How often the run was brought back before this end.
+    pub redrive: u32,
+    /// What a redrive goes on from. A run that succeeded has none.
+    pub remains: Option<Remains>,
+}
+
+/// The step that ended its run, as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remains {
+    /// What the step is called with.
+    pub payload: Value,
+    /// The signal that ended the wait before it.
+    pub signal: Option<Signal>,
+    /// What the step waited for when the run was cancelled.
+    pub phase: Phase,
+}
+
+/// What a run does, in a few words: runs are listed by it. Steps that follow one another do not change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunState {
+    /// A step executes, or is due now or later.
+    Active,
+    /// It waits for a signal.
+    Waiting,
+    /// It was paused, whatever it did before.
+    Paused,
+    /// It has ended.
+    Ended(Status),
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// With a result.
     Succeeded,
@@ -141,6 +180,17 @@ impl Run {
             Self::Absent => 0,
             Self::Active(run) => run.revision,
             Self::Ended(run) => run.revision,
+        }
+    }
+
+    /// What the run does, and since when. Nothing for a run that is absent.
+    pub fn state(&self) -> Option<(RunState, Timestamp)> {
+        match self {
+            Self::Absent => None,
+            Self::Active(run) if run.paused => Some((RunState::Paused, run.since)),
+            Self::Active(run) if matches!(run.phase, Phase::Waiting { .. }) => Some((RunState::Waiting, run.since)),
+            Self::Active(run) => Some((RunState::Active, run.since)),
+            Self::Ended(run) => Some((RunState::Ended(run.status), run.ended_at)),
         }
     }
 

@@ -23,6 +23,10 @@ pub enum Action {
         /// The number of the attempt, from 1.
         attempt: u32,
     },
+    /// Apply the outcome that an earlier attempt of the step has written down, as if the runner had answered it in this
+    /// delivery. That attempt is not fenced: when the commit is refused, the delivery has to be decided on again from
+    /// its claim, for the run may have gone on under the same doorbell.
+    Replay,
     /// Keep the delivery and wait for the turn of this suspect.
     Park,
     /// Call the runner for the next step, in the same delivery.
@@ -70,7 +74,7 @@ pub enum Effect {
         /// The key.
         key: CorrelationKey,
     },
-    /// This doorbell, which is not due yet, rings for nobody any more: remove it once the commit is durable. One that
+    /// This job, which is not due yet or dead, rings for nobody any more: remove it once the commit is durable. One that
     /// stays is stale when it rings.
     DropDoorbell(JobId),
     /// Nothing names this value any more: delete its object once the commit is durable.
@@ -158,8 +162,30 @@ pub enum Reason {
     HookReturned,
     /// The notification has had its last call.
     AlreadyDead,
-    /// An operator put the dead notification's job back.
+    /// An operator put the dead job of the run or notification back.
     PutBack,
+    /// No step starts any more until the run is resumed.
+    Paused,
+    /// That has been asked before.
+    AlreadyPaused,
+    /// The run is paused: its step waits.
+    HeldBack,
+    /// The paused run goes on.
+    Resumed,
+    /// The run is not paused.
+    NotPaused,
+    /// The run that had ended goes on.
+    Redriven,
+    /// The run goes on, so there is no end to bring it back from.
+    NotEnded,
+    /// There is nothing to go on from: the run succeeded, or it had not come to the step.
+    NothingToRedrive,
+    /// The doorbell was missing and rings again.
+    RungAgain,
+    /// The doorbell that was missed is not the run's.
+    NotMissed,
+    /// The step's outcome had been written down.
+    Replayed,
 }
 
 impl Reason {
@@ -206,6 +232,17 @@ impl Reason {
             Self::HookReturned => "hook_returned",
             Self::AlreadyDead => "already_dead",
             Self::PutBack => "put_back",
+            Self::Paused => "paused",
+            Self::AlreadyPaused => "already_paused",
+            Self::HeldBack => "held_back",
+            Self::Resumed => "resumed",
+            Self::NotPaused => "not_paused",
+            Self::Redriven => "redriven",
+            Self::NotEnded => "not_ended",
+            Self::NothingToRedrive => "nothing_to_redrive",
+            Self::RungAgain => "rung_again",
+            Self::NotMissed => "not_missed",
+            Self::Replayed => "replayed",
         }
     }
 }

@@ -4,8 +4,12 @@
 //! for a part of it, so each is followed by a `/` that it cannot hold: run ids have none, queue names are escaped, memo
 //! keys come last. Numbers are big-endian and of fixed width.
 
+mod parse;
+
 use bytes::Bytes;
-use workflow_core::{CorrelationKey, Incarnation, RunId, SignalId, Timestamp};
+use workflow_core::{CorrelationKey, Incarnation, RunId, RunState, SignalId, Status, Timestamp};
+
+pub use self::parse::{OwnedRow, StoredKey};
 
 /// What every key of the runtime begins with. Application keys lie outside.
 pub const RESERVED_PREFIX: &[u8] = b"workflow/";
@@ -41,6 +45,44 @@ pub enum MemoScope {
     Step(u32),
 }
 
+/// An order in which runs can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Index {
+    /// The runs in this state, by the time since when they are. The place of a run that has ended stays until nothing
+    /// of the run is left.
+    State(RunState),
+    /// All runs, by the time of their submission.
+    Submitted,
+    /// The runs with this header, which is told by a hash of its name and value, by the time of their submission.
+    Header([u8; 32]),
+}
+
+/// A run in an index.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IndexEntry {
+    /// The time by which it is sorted.
+    pub at: Timestamp,
+    /// The run.
+    pub run_id: RunId,
+    /// Which submission of it.
+    pub incarnation: Incarnation,
+}
+
+impl Index {
+    fn prefix(self) -> Vec<u8> {
+        match self {
+            Self::State(RunState::Active) => b"listed/active/".to_vec(),
+            Self::State(RunState::Waiting) => b"listed/waiting/".to_vec(),
+            Self::State(RunState::Paused) => b"listed/paused/".to_vec(),
+            Self::State(RunState::Ended(Status::Succeeded)) => b"listed/succeeded/".to_vec(),
+            Self::State(RunState::Ended(Status::Failed)) => b"listed/failed/".to_vec(),
+            Self::State(RunState::Ended(Status::Cancelled)) => b"listed/cancelled/".to_vec(),
+            Self::Submitted => b"submitted/".to_vec(),
+            Self::Header(hash) => [b"header/", &hash[..], b"/"].concat(),
+        }
+    }
+}
+
 impl KeySpace {
     /// The keys of `queue_name`.
     pub fn new(queue_name: &str) -> Self {
@@ -72,34 +114,67 @@ impl KeySpace {
         RunId::parse(std::str::from_utf8(id).ok()?).ok()
     }
 
+    /// What everything begins with that belongs to one submission of a run, its record aside.
+    pub fn owned_prefix(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(run, incarnation, &[])
+    }
+
+    /// The submission that what is stored at `key` belongs to, if it is such a key of this queue name.
+    pub fn parse_owned(&self, key: &[u8]) -> Option<(RunId, Incarnation)> {
+        let rest = key.strip_prefix(&*self.key(&[b"of/"]))?;
+        let end = rest.iter().position(|byte| *byte == b'/')?;
+        let (run, incarnation) = (rest.get(..end)?, rest.get(end + 1..)?.first_chunk()?);
+        Some((RunId::parse(std::str::from_utf8(run).ok()?).ok()?, Incarnation::new(u128::from_be_bytes(*incarnation))))
+    }
+
     /// What a run was submitted with.
     pub fn spec(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
-        self.owned(b"spec/", run, incarnation, &[])
+        self.owned(run, incarnation, &[b"spec"])
+    }
+
+    /// The outcome of the step in hand, written down before its commit.
+    pub fn outcome(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(run, incarnation, &[b"outcome"])
     }
 
     /// A memo entry. `key` is any text, of any length.
     pub fn memo(&self, run: &RunId, incarnation: Incarnation, scope: MemoScope, key: &str) -> Bytes {
         match scope {
-            MemoScope::Run => self.owned(b"memo/", run, incarnation, &[b"/r/", key.as_bytes()]),
+            MemoScope::Run => self.owned(run, incarnation, &[b"memo/r/", key.as_bytes()]),
             MemoScope::Step(step) => {
-                self.owned(b"memo/", run, incarnation, &[b"/s", &step.to_be_bytes(), b"/", key.as_bytes()])
+                self.owned(run, incarnation, &[b"memo/s", &step.to_be_bytes(), b"/", key.as_bytes()])
             }
         }
     }
 
     /// The terminal notification that is owed for an end of a run.
     pub fn notification(&self, run: &RunId, incarnation: Incarnation, redrive: u32) -> Bytes {
-        self.owned(b"notification/", run, incarnation, &[b"/", &redrive.to_be_bytes()])
+        self.owned(run, incarnation, &[b"notification/", &redrive.to_be_bytes()])
+    }
+
+    /// What the terminal notifications of a run begin with.
+    pub fn notifications_prefix(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(run, incarnation, &[b"notification/"])
+    }
+
+    /// The job that an end of a run left among the dead, which a redrive from it has removed.
+    pub fn left_job(&self, run: &RunId, incarnation: Incarnation, redrive: u32) -> Bytes {
+        self.owned(run, incarnation, &[b"left/", &redrive.to_be_bytes()])
+    }
+
+    /// What the jobs of a run that redrives have removed begin with.
+    pub fn left_jobs_prefix(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
+        self.owned(run, incarnation, &[b"left/"])
     }
 
     /// How a step of a run ended.
     pub fn history(&self, run: &RunId, incarnation: Incarnation, step: u32) -> Bytes {
-        self.owned(b"history/", run, incarnation, &[b"/", &step.to_be_bytes()])
+        self.owned(run, incarnation, &[b"history/", &step.to_be_bytes()])
     }
 
     /// What the history of a run begins with; its rows are in order of the steps.
     pub fn history_prefix(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
-        self.owned(b"history/", run, incarnation, &[b"/"])
+        self.owned(run, incarnation, &[b"history/"])
     }
 
     /// The step that the row of a history at `key` tells of.
@@ -110,12 +185,57 @@ impl KeySpace {
 
     /// The mark that a run has, or may have, objects.
     pub fn objects(&self, run: &RunId, incarnation: Incarnation) -> Bytes {
-        self.owned(b"objects/", run, incarnation, &[])
+        self.key(&[b"objects/", run.as_str().as_bytes(), b"/", &incarnation.value().to_be_bytes()])
+    }
+
+    /// What the marks of all runs that have objects begin with.
+    pub fn objects_prefix(&self) -> Bytes {
+        self.key(&[b"objects/"])
+    }
+
+    /// The submission whose mark `key` is, if it is such a key of this queue name.
+    pub fn parse_objects(&self, key: &[u8]) -> Option<(RunId, Incarnation)> {
+        parse_owner(key.strip_prefix(&*self.objects_prefix())?)
+    }
+
+    /// The place of a run in an index.
+    pub fn indexed(&self, index: Index, entry: &IndexEntry) -> Bytes {
+        let IndexEntry { at, run_id, incarnation } = entry;
+        let (at, incarnation) = (at.as_millis().to_be_bytes(), incarnation.value().to_be_bytes());
+        self.key(&[&index.prefix(), &at, run_id.as_str().as_bytes(), b"/", &incarnation])
+    }
+
+    /// What the keys of an index begin with; they are in order of time.
+    pub fn index_prefix(&self, index: Index) -> Bytes {
+        self.key(&[&index.prefix()])
+    }
+
+    /// What the keys of an index are greater than that tell of `at` or later.
+    pub fn index_from(&self, index: Index, at: Timestamp) -> Bytes {
+        self.key(&[&index.prefix(), &at.as_millis().to_be_bytes()])
+    }
+
+    /// The run whose place in `index` is `key`, if it is such a key of this queue name.
+    pub fn parse_indexed(&self, index: Index, key: &[u8]) -> Option<IndexEntry> {
+        let (millis, rest) = key.strip_prefix(&*self.index_prefix(index))?.split_first_chunk()?;
+        let (run_id, incarnation) = parse_owner(rest)?;
+        Some(IndexEntry { at: Timestamp::from_millis(u64::from_be_bytes(*millis)), run_id, incarnation })
     }
 
     /// The mark that a signal has, or may have, an object.
     pub fn signal_objects(&self, signal: SignalId) -> Bytes {
         self.key(&[b"objects-signal/", &signal.value().to_be_bytes()])
+    }
+
+    /// What the marks of all signals that have objects begin with.
+    pub fn signals_objects_prefix(&self) -> Bytes {
+        self.key(&[b"objects-signal/"])
+    }
+
+    /// The signal whose mark `key` is, if it is such a key of this queue name.
+    pub fn parse_signal_objects(&self, key: &[u8]) -> Option<SignalId> {
+        let id = key.strip_prefix(&*self.signals_objects_prefix())?;
+        Some(SignalId::new(u128::from_be_bytes(id.try_into().ok()?)))
     }
 
     /// Who waits for a correlation key, or what is buffered for it.
@@ -176,10 +296,10 @@ impl KeySpace {
         Some(u32::from_be_bytes(number.try_into().ok()?))
     }
 
-    /// `{kind}{run}/{incarnation}{rest}`.
-    fn owned(&self, kind: &[u8], run: &RunId, incarnation: Incarnation, rest: &[&[u8]]) -> Bytes {
+    /// `of/{run}/{incarnation}/{rest}`.
+    fn owned(&self, run: &RunId, incarnation: Incarnation, rest: &[&[u8]]) -> Bytes {
         let incarnation = incarnation.value().to_be_bytes();
-        let owner: [&[u8]; 4] = [kind, run.as_str().as_bytes(), b"/", &incarnation];
+        let owner: [&[u8]; 5] = [b"of/", run.as_str().as_bytes(), b"/", &incarnation, b"/"];
         self.key(&[&owner[..], rest].concat())
     }
 
@@ -199,6 +319,13 @@ impl KeySpace {
         }
         key.into()
     }
+}
+
+/// The submission that `{run}/{incarnation}` names.
+fn parse_owner(owner: &[u8]) -> Option<(RunId, Incarnation)> {
+    let (run, incarnation) = owner.split_last_chunk()?;
+    let run_id = RunId::parse(std::str::from_utf8(run.strip_suffix(b"/")?).ok()?).ok()?;
+    Some((run_id, Incarnation::new(u128::from_be_bytes(*incarnation))))
 }
 
 #[cfg(test)]

@@ -31,19 +31,21 @@ mod stored;
 
 pub use committer::{CommitError, Committer};
 pub use error::{Error, Result, key_text};
-pub use keys::{KeySpace, MemoScope, RESERVED_PREFIX, is_reserved};
+pub use keys::{Index, IndexEntry, KeySpace, MemoScope, OwnedRow, RESERVED_PREFIX, StoredKey, is_reserved};
 pub use memory::MemoryKv;
-pub use objects::{MAX_INLINE_LIMIT, ObjectConfig, ObjectOwner, ObjectValues};
+pub use objects::{MAX_INLINE_LIMIT, Naming, ObjectConfig, ObjectOwner, ObjectValues};
 pub use port::{Commit, Enqueue, KvStore, Read, Rejected, ScanOrder, ScanPage, ScanRange};
 pub use read::KvReadHandle;
-pub use seal::Seal;
+pub use seal::{InFlight, Seal};
 pub use staged::{
     EffectsHandle, EffectsSeal, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN, MAX_EFFECTS, StagedEffects,
 };
 pub use stored::{
-    BellTarget, BufferedSignal, Doorbell, MAX_RECORD_LEN, MemoEntry, NotificationRow, RecordedEnd, SignalExpiry, Spec,
-    StepRow, decode_buffered_signal, decode_doorbell, decode_memo_entry, decode_notification, decode_run,
-    decode_signal_expiry, decode_slot, decode_spec, decode_step_row, encode_buffered_signal, encode_doorbell,
-    encode_memo_entry, encode_notification, encode_run, encode_signal_expiry, encode_signal_id, encode_slot,
-    encode_spec, encode_step_row,
+    BellTarget, BufferedSignal, Doorbell, MAX_RECORD_LEN, MemoEntry, NotificationRow, ObjectsRow, ObjectsState,
+    OutcomeRow, RecordedEnd, RecordedOutcome, SignalExpiry, SignalObjectsRow, SignalObjectsState, Spec, StepRow,
+    decode_buffered_signal, decode_doorbell, decode_memo_entry, decode_notification, decode_objects_row,
+    decode_outcome, decode_outcome_row, decode_run, decode_signal_expiry, decode_signal_id, decode_signal_objects_row,
+    decode_slot, decode_spec, decode_step_row, encode_buffered_signal, encode_doorbell, encode_memo_entry,
+    encode_notification, encode_objects_row, encode_outcome, encode_outcome_row, encode_run, encode_signal_expiry,
+    encode_signal_id, encode_signal_objects_row, encode_slot, encode_spec, encode_step_row,
 };

@@ -1,8 +1,14 @@
 //! Values that are too large for the key-value store become objects.
 //!
 //! An object is written before the commit that names it, under a path of its own, and never overwritten: whoever can
-//! read the commit can read the object. A durable `objects/…` row precedes the first object of a run, so that what a
-//! crash leaves unnamed is found again.
+//! read the commit can read the object. A durable `objects/…` row precedes the first object of a run or signal, so that
+//! what a crash leaves unnamed is found again.
+
+mod delete;
+mod owner;
+mod rows;
+
+mod check;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +18,14 @@ use bytes::Bytes;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
-use workflow_core::{Incarnation, ObjectRef, RunId, SignalId, Value};
+use workflow_core::{ObjectRef, Timestamp, Value};
 
-use crate::committer::{CommitError, Committer};
+pub use self::owner::ObjectOwner;
+pub use self::rows::Naming;
+use crate::committer::Committer;
 use crate::error::{Error, Result};
 use crate::keys::KeySpace;
-use crate::port::{Commit, KvStore, Read};
-use crate::stored::encode_objects_row;
+use crate::port::KvStore;
 
 /// The largest inline limit: longer values are objects, whatever [`ObjectConfig::inline_limit`] says.
 pub const MAX_INLINE_LIMIT: usize = 64 * 1024;
@@ -38,7 +45,7 @@ pub struct ObjectConfig {
     pub store: Arc<dyn ObjectStore>,
     /// The keys of the rows.
     pub keys: KeySpace,
-    /// What the paths of new objects begin with.
+    /// What the paths of new objects begin with, but for an owner that has objects elsewhere already.
     pub prefix: String,
     /// Values of at most this many bytes stay in the key-value store. At most [`MAX_INLINE_LIMIT`] counts.
     pub inline_limit: usize,
@@ -46,6 +53,8 @@ pub struct ObjectConfig {
     pub max_value_size: u64,
     /// Draws a number that was never drawn before, in any process: the last part of an object's path.
     pub fresh: Box<dyn Fn() -> u128 + Send + Sync>,
+    /// Tells the time, for the rows.
+    pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 /// Keeps values: small ones as they are, large ones as objects.
@@ -54,48 +63,6 @@ pub struct ObjectConfig {
 pub struct ObjectValues {
     config: ObjectConfig,
     committer: Committer,
-}
-
-/// What an object belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ObjectOwner {
-    /// A run.
-    Run {
-        /// Its id.
-        run_id: RunId,
-        /// Which submission of it.
-        incarnation: Incarnation,
-    },
-    /// A signal.
-    Signal(SignalId),
-}
-
-impl ObjectOwner {
-    /// The key of the row that tells of the owner's objects.
-    fn row(&self, keys: &KeySpace) -> Bytes {
-        match self {
-            Self::Run { run_id, incarnation } => keys.objects(run_id, *incarnation),
-            Self::Signal(id) => keys.signal_objects(*id),
-        }
-    }
-
-    /// The folder of the owner's objects.
-    fn folder(&self) -> String {
-        match self {
-            Self::Run { run_id, incarnation } => format!("{run_id}/{incarnation}"),
-            // No run is called so: a run id holds no dot.
-            Self::Signal(id) => format!("signals./{:032x}", id.value()),
-        }
-    }
-}
-
-impl fmt::Display for ObjectOwner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Run { run_id, .. } => write!(f, "run {run_id}"),
-            Self::Signal(_) => f.write_str("a signal"),
-        }
-    }
 }
 
 impl ObjectValues {
@@ -116,18 +83,20 @@ impl ObjectValues {
             inline_limit: DETACHED_INLINE_LIMIT,
             max_value_size: DETACHED_MAX_VALUE_SIZE,
             fresh: Box::new(move || u128::from(drawn.fetch_add(1, Ordering::Relaxed))),
+            now: Box::new(|| Timestamp::from_millis(0)),
         })
     }
 
     /// Makes a value of `bytes` that a commit may name: an object is durable when this returns.
     ///
-    /// Whoever does not commit the value then [discards](Self::discard) it. Dropping the future may leave an object
-    /// that nothing names; it goes when the run does.
+    /// The first commit that names an object of its owner needs the [`Naming`] that [`name_input`](Self::name_input)
+    /// or [`name_signal`](Self::name_signal) gives. Whoever does not commit the value [discards](Self::discard) it.
+    /// Dropping the future may leave an object that nothing names; the owner's row tells of it.
     ///
     /// # Errors
     ///
     /// [`Error::ValueTooLarge`] above the limit, [`Error::Store`], [`Error::Unavailable`] and [`Error::Closed`] when
-    /// the stores cannot take it.
+    /// the stores cannot take it; [`Error::Unavailable`] also while the owner's objects are being removed.
     pub async fn put(&self, owner: &ObjectOwner, bytes: Bytes) -> Result<Value> {
         let len = bytes.len() as u64;
         if len > self.config.max_value_size {
@@ -136,8 +105,8 @@ impl ObjectValues {
         if bytes.len() <= self.config.inline_limit {
             return Ok(Value::Inline(bytes));
         }
-        self.ensure_row(owner).await?;
-        let path = self.write(owner, bytes).await?;
+        let prefix = self.ensure_row(owner).await?;
+        let path = self.write(&owner.folder(&prefix), bytes).await?;
         Ok(Value::Object(ObjectRef { path: path.into(), len }))
     }
 
@@ -164,46 +133,12 @@ impl ObjectValues {
         Ok(bytes)
     }
 
-    /// Deletes the object of a value that no commit names (any more). Best effort: what remains goes when the run
-    /// does. An inline value costs nothing.
-    pub async fn discard(&self, value: &Value) {
-        let path = value.object().map(parse_path);
-        if let Some(Ok(path)) = path {
-            // The caller has done its work; there is nothing to do about a failure here.
-            let _ = self.config.store.delete(&path).await;
-        }
-    }
-
-    /// Returns once the owner's row is durable.
-    async fn ensure_row(&self, owner: &ObjectOwner) -> Result<()> {
-        let key = owner.row(&self.config.keys);
-        for _ in 0..ATTEMPTS {
-            if self.config.kv.get(&key, Read::Durable).await?.is_some() {
-                return Ok(());
-            }
-            let commit = Commit {
-                expect: vec![(key.clone(), None)],
-                puts: vec![(key.clone(), encode_objects_row())],
-                ..Commit::default()
-            };
-            match self.committer.commit(commit).await {
-                Ok(()) => return Ok(()),
-                // Somebody else wrote it, perhaps not durably yet.
-                Err(CommitError::Conflict | CommitError::Overtaken) => {}
-                Err(CommitError::Invalid(error) | CommitError::Failed(error)) => return Err(error),
-            }
-        }
-        let problem = format!("the objects row of {owner} comes and goes");
-        Err(Error::Unavailable(problem.into()))
-    }
-
-    /// Writes an object under a path that nothing has.
-    async fn write(&self, owner: &ObjectOwner, bytes: Bytes) -> Result<Path> {
-        let folder = owner.folder();
+    /// Writes an object into `folder` under a name that nothing has.
+    async fn write(&self, folder: &Path, bytes: Bytes) -> Result<Path> {
         let mut taken = None;
         for _ in 0..ATTEMPTS {
             let fresh = (self.config.fresh)();
-            let path = Path::from(format!("{}/{folder}/{fresh:032x}", self.config.prefix));
+            let path = folder.clone().join(format!("{fresh:032x}"));
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
             match self.config.store.put_opts(&path, bytes.clone().into(), options).await {
                 Ok(_) => return Ok(path),

@@ -63,6 +63,12 @@ impl StagedEffects {
     pub fn is_empty(&self) -> bool {
         self.puts.is_empty() && self.deletes.is_empty()
     }
+
+    /// How many bytes of keys and values it holds.
+    pub fn bytes(&self) -> usize {
+        let puts = self.puts.iter().map(|(key, value)| key.len() + value.len());
+        puts.chain(self.deletes.iter().map(Bytes::len)).sum()
+    }
 }
 
 /// Ends the staging of a handle: whoever calls the user's code keeps it, and gives only the handle away.

@@ -25,6 +25,8 @@
 mod codec;
 mod error;
 mod memo;
+mod spawn;
 
 pub use error::{Error, Result};
 pub use memo::{MAX_MEMO_KEY_LEN, Memo, MemoContext};
+pub use spawn::{Spawn, Work};

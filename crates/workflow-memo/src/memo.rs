@@ -1,7 +1,7 @@
 //! The memo of a step or of a run: reads, fenced writes, and computations that run once.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use workflow_effects::{
 
 use crate::codec;
 use crate::error::{Error, Result};
+use crate::spawn::Spawn;
 
 /// The longest memo key in bytes. The empty key is one too.
 pub const MAX_MEMO_KEY_LEN: usize = 1024;
@@ -34,8 +35,10 @@ pub struct MemoContext {
     pub scope: MemoScope,
     /// The revision of the run's record that the attempt started from. A newer attempt has a higher one.
     pub revision: u64,
-    /// Set when the attempt ends.
+    /// Set when the attempt ends. Counts the puts in flight.
     pub seal: Seal,
+    /// Runs the puts.
+    pub spawn: Spawn,
 }
 
 /// Remembers what a step, or a run, has computed.
@@ -80,6 +83,7 @@ impl Memo {
             scope: MemoScope::Run,
             revision: 0,
             seal: Seal::new(),
+            spawn: Spawn::inline(),
         })
     }
 
@@ -109,7 +113,8 @@ impl Memo {
     /// Stores `value` under `key`, in the place of an earlier value of this attempt or of an older one. The value is
     /// durable when this returns.
     ///
-    /// Dropping the future leaves the old value or the new one, whole.
+    /// Dropping the future abandons the answer, never the put, which may then come after a later one of the same key.
+    /// Outside a runtime, dropping it leaves the old value or the new one, whole.
     ///
     /// # Errors
     ///
@@ -119,26 +124,15 @@ impl Memo {
     pub async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         check_key(key)?;
         self.check_seal(key)?;
-        let MemoContext { objects, run_id, incarnation, revision, .. } = &*self.context;
-        let owner = ObjectOwner::Run { run_id: run_id.clone(), incarnation: *incarnation };
-        let bytes = Bytes::copy_from_slice(value);
-        loop {
-            let value = objects.put(&owner, bytes.clone()).await?;
-            match self.store(key, &MemoEntry { revision: *revision, value: value.clone() }).await {
-                Stored::InPlaceOf(superseded) => {
-                    if let Some(superseded) = superseded {
-                        objects.discard(&superseded).await;
-                    }
-                    return Ok(());
-                }
-                Stored::Overtaken => objects.discard(&value).await,
-                Stored::Refused(error) => {
-                    objects.discard(&value).await;
-                    return Err(error);
-                }
-                Stored::Unknown(error) => return Err(error),
-            }
-        }
+        let answer = Arc::new(Mutex::new(None));
+        let (memo, key, bytes, told) = (self.clone(), key.to_owned(), Bytes::copy_from_slice(value), answer.clone());
+        let put = async move {
+            let ended = memo.put_whole(&key, bytes).await;
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        };
+        self.context.spawn.run(Box::pin(put)).await;
+        let ended = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        ended.unwrap_or_else(|| Err(workflow_effects::Error::Unavailable("the put was interrupted".into()).into()))
     }
 
     /// The value stored under `key`; otherwise what `compute` gives, which is stored. An error of `compute` stores
@@ -189,6 +183,30 @@ impl Memo {
     {
         let key = codec::content_key(input)?;
         self.memoized(&key, compute).await
+    }
+
+    /// Puts object and entry. In flight until it returns, unless the attempt has ended before.
+    async fn put_whole(&self, key: &str, bytes: Bytes) -> Result<()> {
+        let MemoContext { objects, run_id, incarnation, revision, seal, .. } = &*self.context;
+        let Some(_in_flight) = seal.enter() else { return Err(sealed(key)) };
+        let owner = ObjectOwner::Run { run_id: run_id.clone(), incarnation: *incarnation };
+        loop {
+            let value = objects.put(&owner, bytes.clone()).await?;
+            match self.store(key, &MemoEntry { revision: *revision, value: value.clone() }).await {
+                Stored::InPlaceOf(superseded) => {
+                    if let Some(superseded) = superseded {
+                        objects.discard(&superseded).await;
+                    }
+                    return Ok(());
+                }
+                Stored::Overtaken => objects.discard(&value).await,
+                Stored::Refused(error) => {
+                    objects.discard(&value).await;
+                    return Err(error);
+                }
+                Stored::Unknown(error) => return Err(error),
+            }
+        }
     }
 
     /// Makes `ours` the entry of `key`, unless the entry is a newer attempt's.
@@ -246,11 +264,12 @@ impl Memo {
     }
 
     fn check_seal(&self, key: &str) -> Result<()> {
-        if self.context.seal.is_sealed() {
-            return Err(Error::Sealed { key: key.to_owned() });
-        }
-        Ok(())
+        if self.context.seal.is_sealed() { Err(sealed(key)) } else { Ok(()) }
     }
+}
+
+fn sealed(key: &str) -> Error {
+    Error::Sealed { key: key.to_owned() }
 }
 
 fn check_key(key: &str) -> Result<()> {

@@ -6,14 +6,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use workflow_core::{Effect, JobId, Notification, Run, RunId, SignalId, Transition, Value};
-use workflow_effects::{Commit, Committer, NotificationRow, Rejected, Spec, StagedEffects};
+use workflow_core::{Effect, Incarnation, JobId, Notification, Run, RunId, SignalId, Transition, Value};
+use workflow_effects::{Commit, CommitError, Committer, NotificationRow, Rejected, Spec, StagedEffects};
 
 use crate::ids::IdSource;
+use crate::in_hand::InHand;
 use crate::lease::Leases;
 use crate::lower::{Lowering, released};
 use crate::port::{Clock, QueuePort, Settlement};
-use crate::reads::RunReads;
+use crate::reads::{Gathered, RunReads};
+use crate::retention::Ends;
 use crate::settings::{NOTIFICATION_SUFFIX, Settings};
 use crate::signals::{GatheredSlots, Turns};
 use crate::{Error, HistoryLevel, Result, RunOutcome, TerminalHook};
@@ -38,6 +40,10 @@ pub(crate) struct Engine<R, H> {
     pub(crate) queues: Queues,
     /// Whose turn it is to change a record or a slot that is contended.
     pub(crate) turns: Turns,
+    /// When runs have ended that are to be removed some day.
+    pub(crate) ends: Ends,
+    /// The runs that this process may be about to write rows or objects of.
+    pub(crate) in_hand: InHand,
     /// Whether a loop runs on this runtime.
     pub(crate) running: AtomicBool,
 }
@@ -87,7 +93,7 @@ impl<R, H> Engine<R, H> {
     pub(crate) fn lowering<'a>(
         &'a self,
         run_id: &'a RunId,
-        record: Option<&'a Bytes>,
+        from: &'a Gathered,
         spec: &'a Spec,
         staged: &'a StagedEffects,
         slots: &'a GatheredSlots,
@@ -98,7 +104,7 @@ impl<R, H> Engine<R, H> {
             queues: &self.queues,
             open: self.port.open_number(),
             run_id,
-            record,
+            from,
             spec,
             staged,
             slots,
@@ -131,25 +137,30 @@ impl<R, H> Engine<R, H> {
         }
     }
 
+    /// Hands a commit over, and says whether it was applied: not if what it was decided on has changed.
+    pub(crate) async fn apply(&self, commit: Commit) -> Result<bool> {
+        match self.committer.commit(commit).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict | CommitError::Overtaken) => Ok(false),
+            Err(CommitError::Invalid(error) | CommitError::Failed(error)) => Err(error.into()),
+        }
+    }
+
     /// 64 random bits.
     pub(crate) fn entropy(&self) -> u64 {
         self.ids.random() as u64
     }
 
-    /// What a row of the history keeps of the step in hand of `run`.
-    pub(crate) fn kept(&self, run: &Run) -> Option<Value> {
-        match run {
-            Run::Active(run) if self.settings.history == HistoryLevel::Full => Some(run.payload.clone()),
-            Run::Absent | Run::Active(_) | Run::Ended(_) => None,
+    /// Does what follows a transition of `run_id` from `before` that has become durable: what it has let go is removed,
+    /// best effort, but for what the history keeps.
+    pub(crate) fn clean_up(&self, run_id: &RunId, before: &Run, transition: &Transition) {
+        if let Run::Ended(ended) = &transition.next {
+            self.ends.note(ended.ended_at);
         }
-    }
-
-    /// Does what follows a transition that has become durable: what it has let go is removed, best effort, but for
-    /// what is [`kept`](Self::kept) of the step before it.
-    pub(crate) fn clean_up(&self, transition: &Transition, kept: Option<&Value>) {
-        for value in released(transition).filter(|value| Some(*value) != kept) {
-            let (objects, value) = (self.reads.objects.clone(), value.clone());
-            tokio::spawn(async move { objects.discard(&value).await });
+        let values: Vec<Value> = released(transition).cloned().collect();
+        if !values.is_empty() {
+            let (reads, run_id, told) = (self.reads.clone(), run_id.clone(), self.step_with_values(before));
+            tokio::spawn(async move { reads.let_go(&run_id, told, &values).await });
         }
         for effect in &transition.effects {
             if let Effect::DropDoorbell(job) = effect {
@@ -157,6 +168,18 @@ impl<R, H> Engine<R, H> {
                 // One that stays is stale when it rings.
                 tokio::spawn(async move { drop(port.settle(Settlement::Drop(vec![job])).await) });
             }
+        }
+    }
+
+    /// The step whose row in the history may name what the record of `run` does. A run that is brought back may have
+    /// been executed under another level before.
+    fn step_with_values(&self, run: &Run) -> Option<(Incarnation, u32)> {
+        match run {
+            Run::Active(run) if run.redrive > 0 || self.settings.history == HistoryLevel::Full => {
+                Some((run.incarnation, run.step))
+            }
+            Run::Ended(run) => Some((run.incarnation, run.final_step)),
+            Run::Absent | Run::Active(_) => None,
         }
     }
 }

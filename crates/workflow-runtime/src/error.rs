@@ -47,7 +47,7 @@ pub enum Error {
     /// An option of a submission is out of its range.
     #[error("invalid option `{option}`: {problem}")]
     InvalidOption {
-        /// The field of [`RunSpec`](crate::RunSpec).
+        /// The field of the submission's or call's options.
         option: &'static str,
         /// What is wrong with it.
         problem: String,
@@ -55,6 +55,15 @@ pub enum Error {
     /// There is no run of this id.
     #[error("no run `{0}`")]
     NotFound(String),
+    /// The run goes on, so it cannot be forgotten.
+    #[error("run `{0}` has not ended")]
+    NotEnded(String),
+    /// Something is still to be done for the run that has ended: its hook is owed, or a step of it has just returned.
+    #[error("run `{0}` has ended, and its hook or its last step is not done yet")]
+    NotDone(String),
+    /// Another run waits for the correlation key that this one waited for before it ended.
+    #[error("another run waits for what run `{0}` waited for")]
+    KeyTaken(String),
     /// The builder was given settings that cannot work.
     #[error("misconfigured runtime: {0}")]
     Misconfigured(String),
@@ -128,11 +137,14 @@ impl Error {
             | Self::InvalidHeader { .. }
             | Self::InvalidOption { .. }
             | Self::NotFound(_)
+            | Self::NotEnded(_)
             | Self::Misconfigured(_)
             | Self::NoStore { .. }
             | Self::InvalidUrl { .. }
             | Self::AlreadyRunning(_) => true,
             Self::SignalBufferFull { .. }
+            | Self::KeyTaken(_)
+            | Self::NotDone(_)
             | Self::Closed(_)
             | Self::InUse
             | Self::Held { .. }

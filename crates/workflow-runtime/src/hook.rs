@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 
 use workflow_core::{EndedRun, RunId, Status};
-use workflow_effects::{EffectsHandle, EffectsSeal, Spec, StagedEffects};
+use workflow_effects::{EffectsHandle, EffectsSeal, NotificationRow, Spec, StagedEffects};
 
 use crate::{Result, StepError};
 
@@ -36,6 +36,19 @@ impl RunOutcome {
             error: ended.error.clone(),
             headers: spec.headers.clone().into_iter().collect(),
             final_step: ended.final_step,
+        }
+    }
+
+    /// The end that a notification tells of. A run that it has not kept as its end was brought back since, so it had
+    /// no result.
+    pub(crate) fn told(run_id: &RunId, row: &NotificationRow, spec: &Spec) -> Self {
+        Self {
+            run_id: run_id.to_string(),
+            status: row.status.into(),
+            result: None,
+            error: row.error.clone(),
+            headers: spec.headers.clone().into_iter().collect(),
+            final_step: row.final_step,
         }
     }
 

@@ -1,13 +1,17 @@
 #![doc = include_str!("../README.md")]
 
+mod check;
 mod engine;
 mod error;
 mod hook;
 mod ids;
+mod in_hand;
 mod lease;
+mod listing;
 mod lower;
 pub mod port;
 mod reads;
+mod retention;
 mod runtime;
 mod settings;
 mod signals;
@@ -28,15 +32,17 @@ pub use workflow_effects::{
 };
 pub use workflow_memo::{Error as MemoError, MAX_MEMO_KEY_LEN, Memo};
 
+pub use crate::check::{Violation, ViolationKind};
 pub use crate::engine::MAX_PRIORITIES;
 pub use crate::error::{Error, Result};
 pub use crate::hook::{NoopTerminalHook, RunOutcome, TerminalEffects, TerminalHook, TerminalStatus};
 pub use crate::ids::{IdSource, RandomIds};
 pub use crate::lease::LeaseHandle;
+pub use crate::listing::{RunFilter, RunOrder};
 pub use crate::port::QueuePort;
 pub use crate::runtime::{
-    CancelOutcome, MAX_SIGNAL_ID_LEN, RunnerHandle, SignalOptions, SignalOutcome, WorkflowRuntime,
-    WorkflowRuntimeBuilder,
+    CancelOutcome, MAX_SIGNAL_ID_LEN, PauseOutcome, RedriveOptions, RedriveOutcome, ResumeOutcome, RunnerHandle,
+    SignalOptions, SignalOutcome, WorkflowRuntime, WorkflowRuntimeBuilder,
 };
 pub use crate::settings::{MAX_QUEUE_NAME_LEN, Settings};
 pub use crate::spec::{
@@ -46,7 +52,7 @@ pub use crate::spec::{
 pub use crate::step::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, Trigger};
 #[cfg(feature = "taquba")]
 pub use crate::taquba::{RunReader, Storage, StoreReader, TaqubaQueue, open, open_on, open_reader};
-pub use crate::views::{BufferedSignal, HistoryEntry, HistoryLevel, RunPhase, RunStatus, StepEnd};
+pub use crate::views::{BufferedSignal, HistoryEntry, HistoryLevel, RunPhase, RunState, RunStatus, StepEnd};
 
 /// Compiles and runs the snippets of the guide.
 #[cfg(doctest)]

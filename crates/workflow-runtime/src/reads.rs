@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use workflow_core::{EndedRun, Incarnation, Phase, Run, RunId, Timestamp};
+use workflow_core::{EndedRun, Incarnation, Phase, Run, RunId, Timestamp, Value};
 use workflow_effects::{
     KeySpace, KvStore, ObjectValues, Read, ScanRange, Spec, StepRow, decode_run, decode_spec, decode_step_row,
 };
@@ -38,29 +38,53 @@ impl RunReads {
         Ok(Gathered { run, record })
     }
 
-    /// Reads what the incarnation that a record names was submitted with. Written once, together with the first
-    /// record, so any read of it is good, and one that finds nothing has found a corrupt run.
-    pub(crate) async fn spec(&self, run_id: &RunId, incarnation: Incarnation) -> Result<Spec> {
-        match self.kv.get(&self.keys.spec(run_id, incarnation), Read::Latest).await? {
-            Some(bytes) => Ok(decode_spec(run_id, &bytes)?),
+    /// Reads what the incarnation that a record names was submitted with; `None` when the run was removed since. Written
+    /// once, together with the first record, so any read of it is good, and one that finds nothing while the run is
+    /// there has found a corrupt one.
+    pub(crate) async fn spec(&self, run_id: &RunId, incarnation: Incarnation) -> Result<Option<Spec>> {
+        let read = match self.kv.get(&self.keys.spec(run_id, incarnation), Read::Latest).await? {
+            Some(bytes) => decode_spec(run_id, &bytes).map_err(Error::from),
             None => Err(corrupt(run_id, "its specification is missing")),
-        }
+        };
+        self.unless_removed(run_id, incarnation, read).await
     }
 
-    /// The end of a run as users see it, its result fetched.
-    pub(crate) async fn outcome(&self, run_id: &RunId, ended: &EndedRun) -> Result<RunOutcome> {
-        let spec = self.spec(run_id, ended.incarnation).await?;
+    /// The end of a run as users see it, its result fetched; `None` when the run was removed since its record was read.
+    pub(crate) async fn outcome(&self, run_id: &RunId, ended: &EndedRun) -> Result<Option<RunOutcome>> {
+        let Some(spec) = self.spec(run_id, ended.incarnation).await? else { return Ok(None) };
         let result = match &ended.result {
-            Some(value) => Some(self.objects.get(value).await?.to_vec()),
+            Some(value) => {
+                let read = self.objects.get(value).await.map_err(Error::from);
+                match self.unless_removed(run_id, ended.incarnation, read).await? {
+                    Some(result) => Some(result.to_vec()),
+                    None => return Ok(None),
+                }
+            }
             None => None,
         };
-        Ok(RunOutcome::new(run_id, ended, &spec, result))
+        Ok(Some(RunOutcome::new(run_id, ended, &spec, result)))
+    }
+
+    /// What was `read` of a submission; `None` when it is wrong because the run was removed meanwhile.
+    pub(crate) async fn unless_removed<T>(
+        &self,
+        run_id: &RunId,
+        of: Incarnation,
+        read: Result<T>,
+    ) -> Result<Option<T>> {
+        match read {
+            Err(error) if error.is_permanent() => {
+                let is_there = self.gather(run_id, Read::Latest).await?.run.incarnation() == Some(of);
+                if is_there { Err(error) } else { Ok(None) }
+            }
+            read => read.map(Some),
+        }
     }
 
     /// How the run ended, if it has.
     pub(crate) async fn run_end(&self, run_id: &RunId) -> Result<Option<RunOutcome>> {
         match self.gather(run_id, Read::Durable).await?.run {
-            Run::Ended(ended) => Ok(Some(self.outcome(run_id, &ended).await?)),
+            Run::Ended(ended) => self.outcome(run_id, &ended).await,
             Run::Absent | Run::Active(_) => Ok(None),
         }
     }
@@ -68,24 +92,33 @@ impl RunReads {
     /// How far the run is, seen at `now`.
     pub(crate) async fn status(&self, run_id: &RunId, now: Timestamp) -> Result<Option<RunStatus>> {
         let run = self.gather(run_id, Read::Durable).await?.run;
-        let cancel_requested = matches!(&run, Run::Active(run) if run.cancel.is_some());
-        let (incarnation, phase, step, attempts_used) = match run {
+        self.status_of(run_id, &run, now).await
+    }
+
+    /// How far `run` is, seen at `now`.
+    pub(crate) async fn status_of(&self, run_id: &RunId, run: &Run, now: Timestamp) -> Result<Option<RunStatus>> {
+        let (Some(incarnation), Some((state, since))) = (run.incarnation(), run.state()) else { return Ok(None) };
+        let Some(spec) = self.spec(run_id, incarnation).await? else { return Ok(None) };
+        let (step, attempts_used, redrives, phase) = match run {
             Run::Absent => return Ok(None),
-            Run::Active(run) => (run.incarnation, phase_at(&run.phase, now), run.step, run.attempts.used),
+            Run::Active(run) => (run.step, run.attempts.used, run.redrive, phase_at(&run.phase, now)),
             Run::Ended(ended) => {
                 let (status, at) = (ended.status.into(), ended.ended_at.into());
-                (ended.incarnation, RunPhase::Ended { status, at }, ended.final_step, 0)
+                (ended.final_step, 0, ended.redrive, RunPhase::Ended { status, at })
             }
         };
-        let spec = self.spec(run_id, incarnation).await?;
         Ok(Some(RunStatus {
             run_id: run_id.to_string(),
+            state: state.into(),
+            since: since.into(),
             phase,
             step,
             attempts_used,
-            cancel_requested,
+            cancel_requested: matches!(run, Run::Active(run) if run.cancel.is_some()),
+            redrives,
             max_attempts: spec.max_attempts,
             submitted_at: spec.submitted_at.into(),
+            headers: spec.headers.into_iter().collect(),
         }))
     }
 
@@ -102,12 +135,13 @@ impl RunReads {
     fn history_of(self, run_id: RunId, of: Incarnation) -> impl Stream<Item = Result<HistoryEntry>> + Send + use<> {
         let prefix = self.keys.history_prefix(&run_id, of);
         let first = ScanRange::first(prefix, HISTORY_PAGE);
-        let pages = stream::try_unfold((self, run_id, Some(first)), |(reads, run_id, range)| async move {
+        let pages = stream::try_unfold((self, run_id, Some(first)), move |(reads, run_id, range)| async move {
             let Some(mut range) = range else { return Ok::<_, Error>(None) };
             let page = reads.kv.scan(&range, Read::Durable).await?;
             let mut entries = Vec::with_capacity(page.entries.len());
             for (key, row) in &page.entries {
-                entries.push(reads.entry(&run_id, key, row).await);
+                let read = reads.entry(&run_id, key, row).await;
+                entries.extend(reads.unless_removed(&run_id, of, read).await.transpose());
             }
             range.after = page.entries.into_iter().next_back().map(|(key, _)| key);
             let next = page.more.then_some(range);
@@ -116,9 +150,31 @@ impl RunReads {
         pages.try_flatten()
     }
 
+    /// The row of the history that tells of a step.
+    pub(crate) async fn step_row(&self, run_id: &RunId, of: Incarnation, step: u32) -> Result<Option<StepRow>> {
+        let row = self.kv.get(&self.keys.history(run_id, of, step), Read::Durable).await?;
+        Ok(row.map(|row| decode_step_row(run_id, &row)).transpose()?)
+    }
+
+    /// Deletes the objects of `values`, which the record of a run has let go, but for those that the history names in
+    /// the row of the step `told`.
+    pub(crate) async fn let_go(&self, run_id: &RunId, told: Option<(Incarnation, u32)>, values: &[Value]) {
+        let row = match told {
+            Some((incarnation, step)) => self.step_row(run_id, incarnation, step).await,
+            None => Ok(None),
+        };
+        // What may be named stays, and goes when the run does.
+        let Ok(row) = row else { return };
+        let signal = row.as_ref().and_then(|row| row.signal.as_ref()).map(|signal| &signal.payload);
+        let named = [row.as_ref().and_then(|row| row.payload.as_ref()), signal];
+        for value in values.iter().filter(|value| !named.contains(&Some(value))) {
+            self.objects.discard(value).await;
+        }
+    }
+
     async fn entry(&self, run_id: &RunId, key: &[u8], row: &[u8]) -> Result<HistoryEntry> {
         let step = self.keys.parse_history_step(key).ok_or_else(|| corrupt(run_id, "a row of its history is none"))?;
-        let StepRow { attempt, started_at, ended_at, end, payload, signal_key } = decode_step_row(run_id, row)?;
+        let StepRow { attempt, started_at, ended_at, end, payload, signal_key, .. } = decode_step_row(run_id, row)?;
         let payload = match payload {
             Some(value) => Some(self.objects.get(&value).await?.to_vec()),
             None => None,

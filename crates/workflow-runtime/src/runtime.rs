@@ -2,6 +2,11 @@
 
 mod builder;
 mod cancel;
+pub(crate) mod change;
+mod check;
+mod forget;
+mod pause;
+mod redrive;
 mod signal;
 mod submit;
 mod views;
@@ -16,6 +21,8 @@ use workflow_effects::KvReadHandle;
 
 pub use self::builder::WorkflowRuntimeBuilder;
 pub use self::cancel::CancelOutcome;
+pub use self::pause::{PauseOutcome, ResumeOutcome};
+pub use self::redrive::{RedriveOptions, RedriveOutcome};
 pub use self::signal::{MAX_SIGNAL_ID_LEN, SignalOptions, SignalOutcome};
 use crate::engine::Engine;
 use crate::settings::Settings;
@@ -117,3 +124,6 @@ impl RunnerHandle {
         self.task.await.unwrap_or(Err(Error::Interrupted))
     }
 }
+
+#[cfg(all(test, feature = "taquba"))]
+mod tests;

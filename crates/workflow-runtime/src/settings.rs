@@ -44,8 +44,18 @@ pub struct Settings {
     pub signal_limit: u64,
     /// How long a signal is kept that nobody waits for, and an idempotency id remembered. 7 days.
     pub signal_ttl: Duration,
+    /// How long a run is kept after its end, and how long its id stays taken. `None`: until it is
+    /// [forgotten](crate::WorkflowRuntime::forget). 7 days.
+    pub retention: Option<Duration>,
     /// How much is written down of the steps of a run. The step that ended it.
     pub history: HistoryLevel,
+    /// Whether the outcome of a step is written down before the commit that it leads to, so that a step whose commit is
+    /// lost with its process is not executed again. Costs another durable commit per step; an outcome with more than
+    /// 512 KiB of staged effects is not written down. No.
+    pub replay: bool,
+    /// Whether the loop looks now and then for runs whose queue job an operator has removed, and lets them go on; takes
+    /// a few hundredths of one core after the start. Yes.
+    pub repair: bool,
     /// How often a failing hook is called, at least 1. 20.
     pub hook_attempts: u32,
     /// Values up to this size are stored in the record, larger ones as objects. At most 64 KiB. 32 KiB.
@@ -70,7 +80,10 @@ impl Default for Settings {
             cancel_grace: Duration::from_secs(30),
             signal_limit: 100_000,
             signal_ttl: Duration::from_secs(7 * 24 * 3600),
+            retention: Some(Duration::from_secs(7 * 24 * 3600)),
             history: HistoryLevel::Ends,
+            replay: false,
+            repair: true,
             hook_attempts: 20,
             inline_limit: 32 * 1024,
             max_value_size: 64 * 1024 * 1024,

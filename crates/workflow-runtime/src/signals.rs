@@ -7,9 +7,12 @@ use bytes::Bytes;
 use futures::{Stream, TryStreamExt, stream};
 use tokio::sync::OwnedMutexGuard;
 use workflow_core::{
-    CorrelationKey, Event, KeyState, Outcome, Phase, Run, RunId, Signal, SignalId, Slot, Waiter, When,
+    CorrelationKey, Event, KeyState, Outcome, Phase, Remains, Run, RunId, Signal, SignalId, Slot, WaitKey, Waiter, When,
 };
-use workflow_effects::{BufferedSignal, Read, ScanRange, SignalExpiry, decode_buffered_signal, decode_slot};
+use workflow_effects::{
+    BufferedSignal, Read, ScanRange, SignalExpiry, SignalObjectsRow, decode_buffered_signal, decode_signal_objects_row,
+    decode_slot,
+};
 
 use crate::reads::RunReads;
 use crate::{Error, Result};
@@ -24,6 +27,8 @@ pub(crate) struct GatheredSlot {
     pub(crate) bytes: Option<Bytes>,
     /// The oldest buffered signal with its number.
     pub(crate) oldest: Option<(u64, BufferedSignal)>,
+    /// The row of that signal's object, if it has one, as it was read for whoever takes the signal.
+    pub(crate) objects: Option<SignalObjectsRow>,
     /// What that means to the run that wants to wait, if one does.
     state: Option<KeyState>,
 }
@@ -35,7 +40,7 @@ impl RunReads {
     /// Reads the slot of `key`, for who takes no signal from it. Whoever reads it commits on it.
     pub(crate) async fn slot(&self, key: &CorrelationKey) -> Result<GatheredSlot> {
         let bytes = self.kv.get(&self.keys.slot(key), Read::Latest).await?;
-        Ok(GatheredSlot { slot: decode_slot(key, bytes.as_deref())?, bytes, oldest: None, state: None })
+        Ok(GatheredSlot { slot: decode_slot(key, bytes.as_deref())?, bytes, ..GatheredSlot::default() })
     }
 
     /// Reads the slot of `key` and the signal that is next there.
@@ -128,16 +133,19 @@ impl RunReads {
                 slots.insert(key.clone(), self.slot(key).await?);
             }
         }
-        let Event::StepReturned(returned) = event else { return Ok(slots) };
-        let Outcome::Continue { when: When::OnSignal { keys, .. }, .. } = &returned.outcome else {
-            return Ok(slots);
-        };
-        for wait in keys {
-            let mut gathered = self.slot_and_oldest(&wait.key).await?;
-            gathered.state = Some(self.state_for(run_id, &wait.key, &gathered).await?);
-            slots.insert(wait.key.clone(), gathered);
+        for key in begins_to_wait_for(run, event) {
+            let mut gathered = self.slot_and_oldest(key).await?;
+            gathered.objects = self.objects_of(gathered.oldest.as_ref().map(|(_, oldest)| oldest)).await?;
+            gathered.state = Some(self.state_for(run_id, key, &gathered).await?);
+            slots.insert(key.clone(), gathered);
         }
         Ok(slots)
+    }
+
+    async fn objects_of(&self, signal: Option<&BufferedSignal>) -> Result<Option<SignalObjectsRow>> {
+        let Some(signal) = signal.filter(|signal| signal.payload.object().is_some()) else { return Ok(None) };
+        let row = self.kv.get(&self.keys.signal_objects(signal.id), Read::Latest).await?;
+        Ok(row.map(|row| decode_signal_objects_row(&row)).transpose()?)
     }
 
     /// What a slot holds for a run that begins to wait.
@@ -158,7 +166,7 @@ impl RunReads {
 
     /// Whether the waiter that a slot names is one. It is, unless somebody took its record away: then nobody is kept
     /// from waiting by it. One whose record does not decode may be.
-    async fn still_waits(&self, waiter: &Waiter, key: &CorrelationKey) -> Result<bool> {
+    pub(crate) async fn still_waits(&self, waiter: &Waiter, key: &CorrelationKey) -> Result<bool> {
         let gathered = match self.gather(&waiter.run_id, Read::Latest).await {
             Err(error) if error.is_permanent() => return Ok(true),
             gathered => gathered?,
@@ -169,14 +177,37 @@ impl RunReads {
     }
 }
 
-/// Tells a step's answer that wants to wait what the slots hold that were read for it.
-pub(crate) fn tell(event: &mut Event, slots: &GatheredSlots) {
-    let Event::StepReturned(returned) = event else { return };
-    let Outcome::Continue { when: When::OnSignal { keys, .. }, .. } = &mut returned.outcome else { return };
-    for wait in keys {
-        if let Some(state) = slots.get(&wait.key).and_then(|gathered| gathered.state.clone()) {
-            wait.state = state;
+/// The keys that the run may begin to wait for with `event`: those that a step's answer names, and those that the run
+/// waited for when it was cancelled.
+fn begins_to_wait_for<'a>(run: &'a Run, event: &'a Event) -> Vec<&'a CorrelationKey> {
+    match (event, run) {
+        (Event::StepReturned(returned), _) => match &returned.outcome {
+            Outcome::Continue { when: When::OnSignal { keys, .. }, .. } => keys.iter().map(|wait| &wait.key).collect(),
+            _ => Vec::new(),
+        },
+        (Event::RedriveRequested(redrive), Run::Ended(ended)) if redrive.from.is_none() => match &ended.remains {
+            Some(Remains { phase: Phase::Waiting { keys, .. }, .. }) => keys.iter().collect(),
+            Some(_) | None => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Tells an event with which `run` may begin to wait what the slots hold that were read for it.
+pub(crate) fn tell(run: &Run, event: &mut Event, slots: &GatheredSlots) {
+    let read = |key: &CorrelationKey| {
+        let state = slots.get(key).and_then(|gathered| gathered.state.clone())?;
+        Some(WaitKey { key: key.clone(), state })
+    };
+    let told: Vec<WaitKey> = begins_to_wait_for(run, event).into_iter().filter_map(read).collect();
+    match event {
+        Event::StepReturned(returned) => {
+            if let Outcome::Continue { when: When::OnSignal { keys, .. }, .. } = &mut returned.outcome {
+                *keys = told;
+            }
         }
+        Event::RedriveRequested(redrive) => redrive.keys = told,
+        _ => {}
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::SystemTime;
 
+use sha2::{Digest, Sha256};
 use workflow_effects::{EffectsHandle, StagedEffects};
 
 use crate::{Error, Result, RunOutcome};
@@ -77,6 +78,11 @@ pub(crate) fn checked_kv_writes(writes: HashMap<Vec<u8>, Vec<u8>>) -> Result<Sta
         staged.put(key, value)?;
     }
     Ok(seal.take())
+}
+
+/// What tells a header in the index of runs by header: NUL, which no name holds, parts its name and its value.
+pub(crate) fn header_hash(name: &str, value: &str) -> [u8; 32] {
+    Sha256::new().chain_update(name).chain_update([0]).chain_update(value).finalize().into()
 }
 
 /// The headers of a submission, checked and in order.

@@ -1,7 +1,9 @@
 //! What reading a run shows.
 
+use std::collections::HashMap;
 use std::time::SystemTime;
 
+use workflow_core::{RunState as State, Status};
 use workflow_effects::RecordedEnd;
 
 use crate::TerminalStatus;
@@ -12,7 +14,11 @@ use crate::TerminalStatus;
 pub struct RunStatus {
     /// The run's id.
     pub run_id: String,
-    /// What it does or waits for.
+    /// What it does, in a word: runs are listed by it.
+    pub state: RunState,
+    /// Since when it is in this state.
+    pub since: SystemTime,
+    /// What it does or waits for; of a paused run, what it goes on with.
     pub phase: RunPhase,
     /// The step in hand, or the one that ended the run.
     pub step: u32,
@@ -20,10 +26,58 @@ pub struct RunStatus {
     pub attempts_used: u32,
     /// Whether somebody has asked for the end of the run, which comes once the step in hand has stopped.
     pub cancel_requested: bool,
+    /// How often the run was brought back after an end.
+    pub redrives: u32,
     /// Attempts that each step may use.
     pub max_attempts: u32,
     /// When the run was submitted.
     pub submitted_at: SystemTime,
+    /// The headers of the submission.
+    pub headers: HashMap<String, String>,
+}
+
+/// What a run does, in a word. Steps that follow one another do not change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RunState {
+    /// A step executes, or is due now or later.
+    Active,
+    /// It waits for a signal.
+    Waiting,
+    /// It is [paused](crate::WorkflowRuntime::pause).
+    Paused,
+    /// It has ended with a result.
+    Succeeded,
+    /// It has ended with an error.
+    Failed,
+    /// It has ended because it was given up.
+    Cancelled,
+}
+
+impl From<State> for RunState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Active => Self::Active,
+            State::Waiting => Self::Waiting,
+            State::Paused => Self::Paused,
+            State::Ended(Status::Succeeded) => Self::Succeeded,
+            State::Ended(Status::Failed) => Self::Failed,
+            State::Ended(Status::Cancelled) => Self::Cancelled,
+        }
+    }
+}
+
+impl From<RunState> for State {
+    fn from(state: RunState) -> Self {
+        match state {
+            RunState::Active => Self::Active,
+            RunState::Waiting => Self::Waiting,
+            RunState::Paused => Self::Paused,
+            RunState::Succeeded => Self::Ended(Status::Succeeded),
+            RunState::Failed => Self::Ended(Status::Failed),
+            RunState::Cancelled => Self::Ended(Status::Cancelled),
+        }
+    }
 }
 
 /// What a run does or waits for.

@@ -3,10 +3,11 @@
 mod attempt;
 mod backoff;
 mod delivery;
-mod expiry;
 mod fetch;
 mod hand;
+mod housekeeping;
 mod notification;
+mod replay;
 mod slots;
 mod trigger;
 
@@ -47,8 +48,7 @@ where
     let stop = Stop { draining: CancellationToken::new(), aborting: CancellationToken::new() };
     let leases = engine.leases.clone();
     let _renewals = AbortOnDropHandle::new(tokio::spawn(async move { leases.renew_forever().await }));
-    let expiring = engine.clone();
-    let _expiry = AbortOnDropHandle::new(tokio::spawn(async move { expiry::forget_signals(&expiring).await }));
+    let _housekeeping = housekeeping::start(&engine);
     info!(queue = engine.settings.queue_name, "workflow runtime started");
 
     let sources = async {

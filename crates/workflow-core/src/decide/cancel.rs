@@ -18,7 +18,7 @@ pub(super) fn cancel_requested(run: &Run, event: CancelRequested) -> Transition 
         (Some(first), false) => at_once(active, first, event.now),
         (None, false) => at_once(active, &CancelRequest { reason: event.reason }, event.now),
         (None, true) => Transition {
-            next: revised(active, |run| run.cancel = Some(CancelRequest { reason: event.reason })),
+            next: Run::Active(revised(active, |run| run.cancel = Some(CancelRequest { reason: event.reason }))),
             action: Action::None,
             effects: Vec::new(),
             reason: Reason::CancelRequested,

@@ -1,6 +1,6 @@
 //! The end of a run: one transition with everything that belongs to it.
 
-use crate::{Action, ActiveRun, Effect, EndedRun, Phase, Reason, Run, Status, Timestamp, Transition, Value};
+use crate::{Action, ActiveRun, Effect, EndedRun, Phase, Reason, Remains, Run, Status, Timestamp, Transition, Value};
 
 /// How and when a run ends.
 pub(super) struct End {
@@ -35,11 +35,24 @@ pub(super) fn end(active: &ActiveRun, end: End, reason: Reason) -> Transition {
         ended_at: end.at,
         final_job: active.job.clone(),
         dead_letter: end.dead_letter,
+        redrive: active.redrive,
+        remains: (end.status != Status::Succeeded).then(|| remains(active)),
     };
     let mut effects = vec![Effect::RecordStep, Effect::NotifyEnd];
     effects.extend(leave_wait(active));
-    effects.extend(release_step(active));
+    if next.remains.is_none() {
+        effects.extend(release_step(active));
+    }
     Transition { next: Run::Ended(next), action, effects, reason }
+}
+
+/// The step in hand, for a redrive to go on from.
+fn remains(active: &ActiveRun) -> Remains {
+    let phase = match &active.phase {
+        Phase::Ready | Phase::BackingOff { .. } => Phase::Ready,
+        Phase::Delayed { .. } | Phase::Waiting { .. } => active.phase.clone(),
+    };
+    Remains { payload: active.payload.clone(), signal: active.signal.clone(), phase }
 }
 
 /// What goes with the end of a wait: its keys are free.

@@ -1,9 +1,9 @@
 //! A failed attempt: another one after a pause, or the end.
 
 use super::end::{End, end};
-use super::{guarded, revised};
+use super::{guarded, revised, ring};
 use crate::failure::AfterFailure;
-use crate::{Action, ActiveRun, AttemptFailed, Attempts, Effect, Phase, Reason, Run, Timestamp, Transition};
+use crate::{Action, ActiveRun, AttemptFailed, Attempts, Phase, Reason, Run, Timestamp, Transition};
 
 pub(super) fn step_failed(run: &Run, event: &AttemptFailed) -> Transition {
     guarded(run, &event.attempt, event.now, |active| match event.follow_up(&active.attempts) {
@@ -18,11 +18,6 @@ fn retry(active: &ActiveRun, event: &AttemptFailed, attempts: Attempts, until: T
         run.phase = Phase::BackingOff { until };
         run.attempts = attempts;
     });
-    let due = (until > event.now).then_some(until);
-    Transition {
-        next,
-        action: Action::Ack,
-        effects: vec![Effect::EnqueueStep { job: event.next_job.clone(), due }],
-        reason: Reason::Retrying,
-    }
+    let effects = ring(&next, event.now).into_iter().collect();
+    Transition { next: Run::Active(next), action: Action::Ack, effects, reason: Reason::Retrying }
 }

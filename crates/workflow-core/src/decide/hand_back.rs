@@ -1,7 +1,7 @@
 //! A delivery given back at shutdown: the attempt counts as if it had never begun.
 
-use super::{guarded, revised};
-use crate::{Action, Effect, HandedBack, Reason, Run, Transition};
+use super::{guarded, revised, ring};
+use crate::{Action, HandedBack, Reason, Run, Transition};
 
 pub(super) fn handed_back(run: &Run, event: &HandedBack) -> Transition {
     guarded(run, &event.attempt, event.now, |active| {
@@ -9,8 +9,7 @@ pub(super) fn handed_back(run: &Run, event: &HandedBack) -> Transition {
             run.job = event.next_job.clone();
             run.attempts = run.attempts.replaced(event.attempt.deliveries);
         });
-        let due = active.phase.due().filter(|due| *due > event.now);
-        let effects = vec![Effect::EnqueueStep { job: event.next_job.clone(), due }];
-        Transition { next, action: Action::Ack, effects, reason: Reason::HandedBack }
+        let effects = ring(&next, event.now).into_iter().collect();
+        Transition { next: Run::Active(next), action: Action::Ack, effects, reason: Reason::HandedBack }
     })
 }

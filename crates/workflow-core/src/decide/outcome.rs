@@ -1,7 +1,7 @@
 //! A runner's answer: the run moves on or ends, and what the step staged commits with it.
 
 use super::end::{End, end, release_step};
-use super::{guarded, revised};
+use super::{guarded, revised, ring};
 use crate::{
     Action, ActiveRun, Attempts, CorrelationKey, Effect, JobId, KeyState, Outcome, Phase, Reason, Run, Signal, Status,
     StepReturned, Timestamp, Transition, Value, WaitKey, When,
@@ -33,8 +33,8 @@ pub(super) fn step_returned(run: &Run, event: StepReturned) -> Transition {
     transition
 }
 
-/// How the next step starts.
-enum Start {
+/// How a step starts.
+pub(super) enum Start {
     /// At once, with the signal that ended a wait before it began.
     AtOnce(Option<Signal>, Reason),
     Later(Timestamp),
@@ -51,7 +51,7 @@ fn start(when: When, now: Timestamp) -> Result<Start, CorrelationKey> {
     }
 }
 
-fn wait(keys: Vec<WaitKey>, until: Option<Timestamp>, now: Timestamp) -> Result<Start, CorrelationKey> {
+pub(super) fn wait(keys: Vec<WaitKey>, until: Option<Timestamp>, now: Timestamp) -> Result<Start, CorrelationKey> {
     if let Some(taken) = keys.iter().find(|key| key.state == KeyState::Taken) {
         return Err(taken.key.clone());
     }
@@ -64,6 +64,30 @@ fn wait(keys: Vec<WaitKey>, until: Option<Timestamp>, now: Timestamp) -> Result<
         (None, Some(until)) if until <= now => Start::AtOnce(None, Reason::WaitedNoTime),
         (None, until) => Start::OnSignal(keys.into_iter().map(|key| key.key).collect(), until),
     })
+}
+
+/// What a start makes of the record and of the slots of its keys.
+pub(super) struct Started {
+    pub(super) phase: Phase,
+    pub(super) signal: Option<Signal>,
+    pub(super) slots: Option<Effect>,
+    pub(super) reason: Reason,
+}
+
+pub(super) fn started(start: Start) -> Started {
+    match start {
+        Start::AtOnce(signal, reason) => {
+            let slots = signal.as_ref().map(|signal| Effect::TakeSignal { key: signal.key.clone() });
+            Started { phase: Phase::Ready, signal, slots, reason }
+        }
+        Start::Later(until) => {
+            Started { phase: Phase::Delayed { until }, signal: None, slots: None, reason: Reason::Delayed }
+        }
+        Start::OnSignal(keys, until) => {
+            let slots = Some(Effect::RegisterWaiter { keys: keys.clone() });
+            Started { phase: Phase::Waiting { keys, until }, signal: None, slots, reason: Reason::Waiting }
+        }
+    }
 }
 
 /// What is known of the step that follows.
@@ -82,22 +106,9 @@ fn go_on(active: &ActiveRun, next: Next) -> Transition {
         return end(active, End::dead_letter(message, next.now), Reason::StepLimit);
     };
     let mut effects = vec![Effect::ApplyStaged, Effect::RecordStep];
-    let (phase, signal, reason) = match next.start {
-        Start::AtOnce(signal, reason) => {
-            effects.extend(signal.iter().map(|signal| Effect::TakeSignal { key: signal.key.clone() }));
-            (Phase::Ready, signal, reason)
-        }
-        Start::Later(until) => (Phase::Delayed { until }, None, Reason::Delayed),
-        Start::OnSignal(keys, until) => {
-            effects.push(Effect::RegisterWaiter { keys: keys.clone() });
-            (Phase::Waiting { keys, until }, None, Reason::Waiting)
-        }
-    };
-    let inline = next.inline && phase == Phase::Ready;
-    if !inline && phase.has_doorbell() {
-        effects.push(Effect::EnqueueStep { job: next.job.clone(), due: phase.due() });
-    }
-    effects.extend(release_step(active));
+    let Started { phase, signal, slots, reason } = started(next.start);
+    effects.extend(slots);
+    let inline = next.inline && phase == Phase::Ready && !active.paused;
     let run = revised(active, |run| {
         run.step = step;
         run.payload = next.payload;
@@ -108,12 +119,16 @@ fn go_on(active: &ActiveRun, next: Next) -> Transition {
             run.job = next.job;
         }
     });
+    if !inline {
+        effects.extend(ring(&run, next.now));
+    }
+    effects.extend(release_step(active));
     let (action, reason) = match (inline, reason) {
         (true, Reason::Continued) => (Action::Advance, Reason::Advanced),
         (true, reason) => (Action::Advance, reason),
         (false, reason) => (Action::Ack, reason),
     };
-    Transition { next: run, action, effects, reason }
+    Transition { next: Run::Active(run), action, effects, reason }
 }
 
 fn ended(

@@ -1,8 +1,8 @@
 //! A signal for a run that waits: the wait is over, and the step may start.
 
 use super::end::{drop_doorbell, leave_wait};
-use super::revised;
-use crate::{Action, Attempts, Effect, Phase, Reason, Run, Signalled, Transition};
+use super::{revised, ring};
+use crate::{Action, Attempts, Phase, Reason, Run, Signalled, Transition};
 
 pub(super) fn signalled(run: &Run, event: Signalled) -> Transition {
     let Run::Active(active) = run else {
@@ -19,11 +19,11 @@ pub(super) fn signalled(run: &Run, event: Signalled) -> Transition {
     let next = revised(active, |run| {
         run.phase = Phase::Ready;
         run.signal = Some(event.signal);
-        run.job = event.next_job.clone();
+        run.job = event.next_job;
         run.attempts = Attempts::default();
     });
-    let mut effects = vec![Effect::EnqueueStep { job: event.next_job, due: None }];
+    let mut effects: Vec<_> = ring(&next, event.now).into_iter().collect();
     effects.extend(leave_wait(active));
     effects.extend(drop_doorbell(active, event.now));
-    Transition { next, action: Action::None, effects, reason: Reason::Signalled }
+    Transition { next: Run::Active(next), action: Action::None, effects, reason: Reason::Signalled }
 }

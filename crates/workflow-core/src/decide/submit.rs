@@ -17,6 +17,8 @@ fn first(event: Submitted) -> Transition {
     let next = ActiveRun {
         revision: 1,
         incarnation: event.incarnation,
+        redrive: 0,
+        since: event.now,
         step: 0,
         job: event.job.clone(),
         phase: due.map_or(Phase::Ready, |until| Phase::Delayed { until }),
@@ -24,6 +26,7 @@ fn first(event: Submitted) -> Transition {
         signal: None,
         attempts: Attempts::default(),
         cancel: None,
+        paused: false,
     };
     Transition {
         next: Run::Active(next),

@@ -1,10 +1,14 @@
-//! Properties of every run and event, of waits and cancellations, of random histories, and of runs beside one that kills its process.
+//! Properties of every run and event, of waits, cancellations, pauses, redrives and replays, of random histories, and of
+//! runs beside one that kills its process.
 
 mod generators;
 mod histories;
 mod invariants;
 mod killer;
 mod notifications;
+mod pauses;
+mod redrives;
+mod replays;
 mod retries;
 mod signals;
 mod single;

@@ -68,26 +68,28 @@ fn every_pair_that_can_be_current_answers_more_than_discard() {
 fn always_late(kind: Kind, stage: Stage) -> bool {
     match (kind, stage) {
         // Nothing that is delivered.
-        (Kind::Submitted | Kind::Signalled | Kind::CancelRequested, _) => false,
+        (
+            Kind::Submitted
+            | Kind::Signalled
+            | Kind::CancelRequested
+            | Kind::PauseRequested
+            | Kind::Resumed
+            | Kind::RedriveRequested
+            | Kind::DoorbellMissed,
+            _,
+        ) => false,
         // A run without a record has no current doorbell and no attempt.
         (_, Stage::Absent) => true,
-        // The end is committed; only a dead letter's doorbell has its settlement left to repeat.
-        (Kind::Claimed, Stage::EndedNormally) => true,
         // A wait without an end has no doorbell.
-        (Kind::Claimed, Stage::WaitingWithoutEnd) => true,
-        (Kind::Claimed, _) => false,
+        (Kind::Claimed, Stage::WaitingWithoutEnd | Stage::PausedWaitingWithoutEnd) => true,
+        // The end is committed; only a dead letter's doorbell has its settlement left to repeat, or rings anew.
+        (Kind::Claimed, stage) => Stage::ENDED.contains(&stage) && stage != Stage::DeadLetter,
         // Only a run that is to be cancelled has a token that fired.
-        (Kind::CancelGraceOver, stage) => stage != Stage::ToBeCancelled,
-        (
-            Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack,
-            Stage::EndedNormally | Stage::EndedAsDeadLetter,
-        ) => true,
+        (Kind::CancelGraceOver, stage) => !matches!(stage, Stage::ToBeCancelled | Stage::PausedToBeCancelled),
         // A step begins once its wait is resolved.
-        (
-            Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack,
-            Stage::WaitingEarly | Stage::WaitingDue | Stage::WaitingWithoutEnd,
-        ) => true,
-        (Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack, _) => false,
+        (Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack, stage) => {
+            [Stage::ENDED, Stage::WAITING, Stage::PAUSED_WAITING].iter().any(|late| late.contains(&stage))
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Keys are distinct, prefix-free and readable back.
 
+mod parse;
+
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use super::*;
 
@@ -19,6 +22,9 @@ enum Named {
     Buffered(CorrelationKey, u64),
     SignalId(CorrelationKey, String),
     Expiry(u64, u128),
+    Outcome(RunId, u128),
+    LeftJob(RunId, u128, u32),
+    Indexed(Index, IndexEntry),
 }
 
 impl Named {
@@ -37,6 +43,9 @@ impl Named {
             Self::Buffered(key, number) => keys.buffered_signal(key, *number),
             Self::SignalId(key, id) => keys.signal_id(key, id),
             Self::Expiry(millis, signal) => keys.signal_expiry(Timestamp::from_millis(*millis), SignalId::new(*signal)),
+            Self::Outcome(run, incarnation) => keys.outcome(run, of(*incarnation)),
+            Self::LeftJob(run, incarnation, redrive) => keys.left_job(run, of(*incarnation), *redrive),
+            Self::Indexed(index, entry) => keys.indexed(*index, entry),
         }
     }
 }
@@ -64,6 +73,22 @@ fn times() -> impl Strategy<Value = u64> {
     prop_oneof![0..3_u64, 254..258_u64, 0..=Timestamp::NEVER.as_millis()]
 }
 
+fn indexes() -> impl Strategy<Value = Index> {
+    let ended = [Status::Succeeded, Status::Failed, Status::Cancelled].map(RunState::Ended);
+    let states = [&[RunState::Active, RunState::Waiting, RunState::Paused][..], &ended].concat();
+    let hashes = prop_oneof![Just([b'/'; 32]), Just([0; 32]), any::<[u8; 32]>()];
+    prop_oneof![select(states).prop_map(Index::State), Just(Index::Submitted), hashes.prop_map(Index::Header)]
+}
+
+fn entries() -> impl Strategy<Value = IndexEntry> {
+    let (runs, numbers) = ("[ab_-]{1,3}".prop_map(|id| run(&id)), prop_oneof![0..3_u128, Just(0x2f2f), any::<u128>()]);
+    (times(), runs, numbers).prop_map(|(millis, run_id, incarnation)| IndexEntry {
+        at: Timestamp::from_millis(millis),
+        run_id,
+        incarnation: Incarnation::new(incarnation),
+    })
+}
+
 /// Few values, so that collisions would be found.
 fn queue_names() -> impl Strategy<Value = String> {
     prop_oneof!["[ab./%\0]{0,4}", "[ab]{1,2}/run", "a(%2F|%25|/)b", any::<String>()]
@@ -88,6 +113,9 @@ fn named() -> impl Strategy<Value = Named> {
         (correlation_keys(), long_numbers()).prop_map(|(key, number)| Named::Buffered(key, number)),
         (correlation_keys(), "[a/\0]{1,12}").prop_map(|(key, id)| Named::SignalId(key, id)),
         (times(), incarnations()).prop_map(|(millis, signal)| Named::Expiry(millis, signal)),
+        (runs(), incarnations()).prop_map(|(run, of)| Named::Outcome(run, of)),
+        (runs(), incarnations(), numbers()).prop_map(|(run, of, redrive)| Named::LeftJob(run, of, redrive)),
+        (indexes(), entries()).prop_map(|(index, entry)| Named::Indexed(index, entry)),
     ]
 }
 
@@ -153,6 +181,47 @@ proptest! {
     }
 
     #[test]
+    fn what_a_submission_owns_lies_in_its_range_and_nothing_else_does(x in named(), run in "[ab_-]{1,3}", of: u128) {
+        let keys = KeySpace::new("q");
+        let key = x.key(&keys);
+        let owner = match &x {
+            Named::Spec(run, of) | Named::Memo(run, of, ..) | Named::Notification(run, of, _)
+            | Named::History(run, of, _) | Named::Outcome(run, of) | Named::LeftJob(run, of, _) => Some((run.clone(), Incarnation::new(*of))),
+            _ => None,
+        };
+        let parsed = keys.parse_owned(&key);
+        prop_assert_eq!(&parsed, &owner);
+        let asked = (RunId::parse(run).unwrap(), Incarnation::new(of));
+        for (run, of) in owner.iter().chain([&asked]) {
+            let is_its = owner == Some((run.clone(), *of));
+            prop_assert_eq!(key.starts_with(&keys.owned_prefix(run, *of)), is_its);
+        }
+    }
+
+    #[test]
+    fn marks_of_objects_are_read_back(x in named()) {
+        let keys = KeySpace::new("q");
+        let key = x.key(&keys);
+        let run = match &x { Named::Objects(run, of) => Some((run.clone(), Incarnation::new(*of))), _ => None };
+        let signal = match &x { Named::SignalObjects(id) => Some(SignalId::new(*id)), _ => None };
+        prop_assert_eq!(key.starts_with(&keys.objects_prefix()), run.is_some());
+        prop_assert_eq!(key.starts_with(&keys.signals_objects_prefix()), signal.is_some());
+        prop_assert_eq!((keys.parse_objects(&key), keys.parse_signal_objects(&key)), (run, signal));
+    }
+
+    #[test]
+    fn an_index_is_in_order_of_time_and_read_back(index in indexes(), other in indexes(), (x, y) in (entries(), entries())) {
+        let keys = KeySpace::new("q");
+        let (of_x, of_y) = (keys.indexed(index, &x), keys.indexed(index, &y));
+        prop_assert_eq!(keys.parse_indexed(index, &of_x), Some(x.clone()));
+        prop_assert_eq!(keys.parse_indexed(other, &of_x).is_some(), other == index);
+        if x.at != y.at {
+            prop_assert_eq!(of_x.cmp(&of_y), x.at.cmp(&y.at));
+        }
+        prop_assert_eq!(of_x > keys.index_from(index, y.at), x.at >= y.at);
+    }
+
+    #[test]
     fn runs_and_priorities_are_read_back(name in queue_names(), x in named()) {
         let keys = KeySpace::new(&name);
         let key = x.key(&keys);
@@ -176,6 +245,8 @@ proptest! {
         let of_expiry = [&keys.signal_expiries_prefix(), key.as_slice()].concat();
         prop_assert_eq!(keys.parse_signal_expiry(&of_expiry).is_some(), key.len() >= 8);
         prop_assert_eq!(keys.parse_buffered_signal(&key).is_some(), key.len() >= 8);
+        keys.parse_owned(&[&keys.key(&[b"of/"]), key.as_slice()].concat());
+        keys.parse_indexed(Index::Submitted, &[&keys.index_prefix(Index::Submitted), key.as_slice()].concat());
     }
 }
 
@@ -186,14 +257,33 @@ fn the_layout_is_pinned() {
     let run = run("r");
     let check = |key: Bytes, expected: &str| assert_eq!(key, format!("workflow/a%2Fb%25/{expected}"));
     check(keys.run(&run), "run/r");
-    check(keys.spec(&run, of), "spec/r/abcdefghijklmnop");
-    check(keys.memo(&run, of, MemoScope::Run, "k/\0"), "memo/r/abcdefghijklmnop/r/k/\0");
-    check(keys.memo(&run, of, MemoScope::Step(0x3132_3334), "k"), "memo/r/abcdefghijklmnop/s1234/k");
-    check(keys.notification(&run, of, 0x3132_3334), "notification/r/abcdefghijklmnop/1234");
+    check(keys.owned_prefix(&run, of), "of/r/abcdefghijklmnop/");
+    check(keys.spec(&run, of), "of/r/abcdefghijklmnop/spec");
+    check(keys.outcome(&run, of), "of/r/abcdefghijklmnop/outcome");
+    check(keys.memo(&run, of, MemoScope::Run, "k/\0"), "of/r/abcdefghijklmnop/memo/r/k/\0");
+    check(keys.memo(&run, of, MemoScope::Step(0x3132_3334), "k"), "of/r/abcdefghijklmnop/memo/s1234/k");
+    check(keys.notification(&run, of, 0x3132_3334), "of/r/abcdefghijklmnop/notification/1234");
+    check(keys.notifications_prefix(&run, of), "of/r/abcdefghijklmnop/notification/");
+    let entry = IndexEntry { at: Timestamp::from_millis(0x3132_3334_3536), run_id: run.clone(), incarnation: of };
+    let ended = |status| Index::State(RunState::Ended(status));
+    for (index, name) in [
+        (Index::State(RunState::Active), "listed/active"),
+        (Index::State(RunState::Waiting), "listed/waiting"),
+        (Index::State(RunState::Paused), "listed/paused"),
+        (ended(Status::Succeeded), "listed/succeeded"),
+        (ended(Status::Failed), "listed/failed"),
+        (ended(Status::Cancelled), "listed/cancelled"),
+        (Index::Submitted, "submitted"),
+        (Index::Header([b'h'; 32]), "header/hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"),
+    ] {
+        check(keys.indexed(index, &entry), &format!("{name}/\0\x00123456r/abcdefghijklmnop"));
+        check(keys.index_from(index, entry.at), &format!("{name}/\0\x00123456"));
+        check(keys.index_prefix(index), &format!("{name}/"));
+    }
     check(keys.objects(&run, of), "objects/r/abcdefghijklmnop");
     check(keys.priority(0x3132_3334), "priority/1234");
-    check(keys.history(&run, of, 0x3132_3334), "history/r/abcdefghijklmnop/1234");
-    check(keys.history_prefix(&run, of), "history/r/abcdefghijklmnop/");
+    check(keys.history(&run, of, 0x3132_3334), "of/r/abcdefghijklmnop/history/1234");
+    check(keys.history_prefix(&run, of), "of/r/abcdefghijklmnop/history/");
     let signal = SignalId::new(of.value());
     let key = correlation_key("k/\0");
     check(keys.signal_objects(signal), "objects-signal/abcdefghijklmnop");

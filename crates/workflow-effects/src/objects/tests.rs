@@ -3,25 +3,35 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use futures::TryStreamExt;
 use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions, PutPayload,
     PutResult,
 };
 
+use workflow_core::{Incarnation, RunId, SignalId};
+
 use super::*;
 use crate::memory::MemoryKv;
-use crate::port::{Rejected, ScanPage, ScanRange};
+use crate::port::{Commit, Read, Rejected, ScanPage, ScanRange};
+use crate::stored::*;
+
+mod delete;
+mod rows;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 type StoreResult<T> = object_store::Result<T>;
 
 /// Counts requests; the row must be there when an object is written.
 #[derive(Debug)]
 struct Counting {
-    inner: InMemory,
+    inner: Arc<InMemory>,
     kv: Arc<Rows>,
-    requests: AtomicU64,
+    requests: Arc<AtomicU64>,
+    /// Objects whose paths end so cannot be deleted.
+    undeletable: Mutex<Option<String>>,
 }
 
 impl Counting {
@@ -41,7 +51,7 @@ impl ObjectStore for Counting {
     async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
         self.count();
         assert_eq!(options.mode, PutMode::Create);
-        assert_eq!(self.kv.inner.entries().len(), 1, "the row precedes the object");
+        assert!(!self.kv.inner.entries().is_empty(), "the row precedes the object");
         self.inner.put_opts(path, payload, options).await
     }
 
@@ -59,16 +69,28 @@ impl ObjectStore for Counting {
     }
 
     fn delete_stream(&self, paths: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
-        self.count();
-        self.inner.delete_stream(paths)
+        let undeletable = self.undeletable.lock().unwrap().clone();
+        let refuse = move |path: Path| match &undeletable {
+            Some(name) if path.as_ref().ends_with(name) => {
+                Err(object_store::Error::Generic { store: "counting", source: "busy".into() })
+            }
+            _ => Ok(path),
+        };
+        let (requests, inner) = (self.requests.clone(), self.inner.clone());
+        let deletions = paths.map(move |path| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            path.and_then(&refuse)
+        });
+        inner.delete_stream(deletions.boxed())
     }
 
-    fn list(&self, _prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
-        unreachable!("nothing is listed")
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        self.count();
+        self.inner.list(prefix)
     }
 
     async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> StoreResult<ListResult> {
-        unreachable!("nothing is listed")
+        unreachable!("nothing is listed by folder")
     }
 
     async fn copy_opts(&self, _from: &Path, _to: &Path, _options: CopyOptions) -> StoreResult<()> {
@@ -89,6 +111,7 @@ enum RowCommit {
 struct Rows {
     inner: MemoryKv,
     requests: AtomicU64,
+    reads: Mutex<Vec<Read>>,
     script: Mutex<Vec<RowCommit>>,
 }
 
@@ -96,7 +119,7 @@ struct Rows {
 impl KvStore for Rows {
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        assert_eq!(read, Read::Durable);
+        self.reads.lock().unwrap().push(read);
         self.inner.get(key, read).await
     }
 
@@ -126,7 +149,12 @@ struct Fixture {
 
 fn fixture_drawing(prefix: &str, fresh: impl Fn() -> u128 + Send + Sync + 'static) -> Fixture {
     let kv = Arc::new(Rows::default());
-    let store = Arc::new(Counting { inner: InMemory::new(), kv: kv.clone(), requests: AtomicU64::new(0) });
+    let store = Arc::new(Counting {
+        inner: Arc::default(),
+        kv: kv.clone(),
+        requests: Arc::default(),
+        undeletable: Mutex::default(),
+    });
     let values = ObjectValues::new(ObjectConfig {
         kv: kv.clone(),
         store: store.clone(),
@@ -135,6 +163,7 @@ fn fixture_drawing(prefix: &str, fresh: impl Fn() -> u128 + Send + Sync + 'stati
         inline_limit: 8,
         max_value_size: 100,
         fresh: Box::new(fresh),
+        now: Box::new(|| NOW),
     });
     Fixture { kv, store, values }
 }
@@ -144,12 +173,26 @@ fn fixture() -> Fixture {
     fixture_drawing("some/prefix", move || u128::from(drawn.fetch_add(1, Ordering::Relaxed)))
 }
 
+fn run(id: &str, incarnation: u128) -> ObjectOwner {
+    ObjectOwner::Run { run_id: RunId::parse(id).unwrap(), incarnation: Incarnation::new(incarnation) }
+}
+
 fn owner() -> ObjectOwner {
-    ObjectOwner::Run { run_id: RunId::parse("r").unwrap(), incarnation: Incarnation::new(15) }
+    run("r", 15)
 }
 
 fn signal() -> ObjectOwner {
     ObjectOwner::Signal(SignalId::new(15))
+}
+
+/// The row of the objects of a run, under the prefix of [`fixture`].
+fn row(state: ObjectsState) -> Bytes {
+    encode_objects_row(&ObjectsRow { since: NOW, prefix: "some/prefix".to_owned(), state })
+}
+
+/// The same of a signal.
+fn signal_row(state: SignalObjectsState) -> Bytes {
+    encode_signal_objects_row(&SignalObjectsRow { since: NOW, prefix: "some/prefix".to_owned(), state })
 }
 
 impl Fixture {
@@ -159,6 +202,17 @@ impl Fixture {
 
     async fn paths(&self) -> Vec<String> {
         self.store.inner.list(None).map_ok(|object| object.location.into()).try_collect().await.unwrap()
+    }
+
+    /// Writes the owner's row.
+    async fn write_row(&self, owner: &ObjectOwner, row: Bytes) {
+        let commit = Commit { puts: vec![(owner.row(&KeySpace::new("q")), row)], ..Commit::default() };
+        self.kv.inner.commit(vec![commit]).await;
+    }
+
+    fn row_of(&self, owner: &ObjectOwner) -> Option<Bytes> {
+        let key = owner.row(&KeySpace::new("q"));
+        self.kv.inner.entries().into_iter().find_map(|(found, row)| (found == key).then_some(row))
     }
 
     fn requests(&self) -> (u64, u64) {
@@ -198,7 +252,8 @@ async fn a_large_signal_is_an_object_of_its_own_in_no_runs_folder() {
     let id = "0000000000000000000000000000000f";
     let path = format!("some/prefix/signals./{id}/00000000000000000000000000000000");
     assert_eq!(fixture.paths().await, [path]);
-    assert_eq!(fixture.kv.inner.entries(), [(signal().row(&KeySpace::new("q")), encode_objects_row())]);
+    let key = signal().row(&KeySpace::new("q"));
+    assert_eq!(fixture.kv.inner.entries(), [(key, signal_row(SignalObjectsState::Fresh))]);
     assert_eq!(fixture.values.get(&value).await.unwrap(), vec![7; 9]);
     assert!(RunId::parse("signals.").is_err(), "a run could have the folder of the signals");
     fixture.values.discard(&value).await;
@@ -229,9 +284,10 @@ async fn the_row_is_written_once() {
     for _ in 0..3 {
         fixture.put(9).await.unwrap();
     }
-    let row = owner().row(&KeySpace::new("q"));
-    assert_eq!(fixture.kv.inner.entries(), [(row, encode_objects_row())]);
+    let key = owner().row(&KeySpace::new("q"));
+    assert_eq!(fixture.kv.inner.entries(), [(key, row(ObjectsState::Fresh))]);
     assert_eq!(fixture.requests(), (4, 3), "one commit and a read before each object");
+    assert_eq!(*fixture.kv.reads.lock().unwrap(), [Read::Durable; 3]);
 }
 
 #[tokio::test]
@@ -289,9 +345,10 @@ async fn an_object_is_never_overwritten() {
 async fn a_missing_object_and_one_of_another_length_are_corrupt() {
     let fixture = fixture();
     let check = async |value: Value, expected: &str| {
-        let error = fixture.values.get(&value).await.unwrap_err();
-        assert_eq!(error.to_string(), expected);
-        assert!(error.is_permanent());
+        for error in [fixture.values.get(&value).await.unwrap_err(), fixture.values.check(&value).await.unwrap_err()] {
+            assert_eq!(error.to_string(), expected);
+            assert!(error.is_permanent());
+        }
     };
     let object = |path: &str, len| Value::Object(ObjectRef { path: path.to_owned(), len });
     check(object("p/gone", 9), "object p/gone is corrupt: it is missing").await;
@@ -300,6 +357,17 @@ async fn a_missing_object_and_one_of_another_length_are_corrupt() {
     let path = fixture.put(9).await.unwrap().object().unwrap().path.clone();
     let expected = format!("object {path} is corrupt: it has 9 bytes and should have 10");
     check(object(&path, 10), &expected).await;
+}
+
+#[tokio::test]
+async fn whether_an_object_is_there_is_asked_without_reading_it() {
+    let fixture = fixture();
+    let (small, large) = (fixture.put(8).await.unwrap(), fixture.put(9).await.unwrap());
+    let before = fixture.requests();
+    fixture.values.check(&small).await.unwrap();
+    assert_eq!(fixture.requests(), before);
+    fixture.values.check(&large).await.unwrap();
+    assert_eq!(fixture.requests(), (before.0, before.1 + 1));
 }
 
 #[tokio::test]

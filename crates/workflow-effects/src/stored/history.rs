@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use workflow_core::{RunId, Status, Timestamp, Value};
+use workflow_core::{RunId, Signal, Status, Timestamp, Value};
 
 use super::codec;
-use super::parts::{MillisV1, ValueV1};
-use crate::error::Result;
+use super::parts::{MillisV1, SignalV1, ValueV1};
+use crate::error::{Error, Result};
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct StepRow {
     pub payload: Option<Value>,
     /// The key of the signal that ended the wait before the step.
     pub signal_key: Option<String>,
+    /// That signal, where payloads are kept.
+    pub signal: Option<Signal>,
 }
 
 /// What came of a step.
@@ -65,6 +67,7 @@ struct StepV1 {
     end: EndV1,
     payload: Option<ValueV1>,
     signal_key: Option<String>,
+    signal: Option<SignalV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,7 +82,7 @@ enum EndV1 {
 
 /// The bytes of `row`.
 pub fn encode_step_row(row: &StepRow) -> Bytes {
-    let StepRow { attempt, started_at, ended_at, end, payload, signal_key } = row;
+    let StepRow { attempt, started_at, ended_at, end, payload, signal_key, signal } = row;
     let end = match end {
         RecordedEnd::Continued => EndV1::Continued,
         RecordedEnd::Delayed => EndV1::Delayed,
@@ -95,6 +98,7 @@ pub fn encode_step_row(row: &StepRow) -> Bytes {
         end,
         payload: payload.as_ref().map(ValueV1::from),
         signal_key: signal_key.clone(),
+        signal: signal.as_ref().map(SignalV1::from),
     }))
 }
 
@@ -104,7 +108,8 @@ pub fn encode_step_row(row: &StepRow) -> Bytes {
 ///
 /// [`Error::Corrupt`](crate::Error::Corrupt), naming the run, when the bytes are no such row.
 pub fn decode_step_row(run_id: &RunId, bytes: &[u8]) -> Result<StepRow> {
-    let Stored::V1(row) = codec::decode(bytes, || format!("the history of run {run_id}"))?;
+    let what = || format!("the history of run {run_id}");
+    let Stored::V1(row) = codec::decode(bytes, what)?;
     let end = match row.end {
         EndV1::Continued => RecordedEnd::Continued,
         EndV1::Delayed => RecordedEnd::Delayed,
@@ -120,5 +125,6 @@ pub fn decode_step_row(run_id: &RunId, bytes: &[u8]) -> Result<StepRow> {
         end,
         payload: row.payload.map(Into::into),
         signal_key: row.signal_key,
+        signal: row.signal.map(Signal::try_from).transpose().map_err(|error| Error::corrupt(what(), error))?,
     })
 }

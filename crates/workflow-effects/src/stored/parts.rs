@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use workflow_core::{Attempts, ObjectRef, Status, Timestamp, Value};
+use workflow_core::{
+    Attempts, CorrelationKey, ObjectRef, ParseCorrelationKeyError, Phase, Signal, SignalId, Status, Timestamp, Value,
+};
 
 #[derive(Serialize, Deserialize)]
 pub(super) enum ValueV1 {
@@ -90,5 +92,65 @@ impl From<Timestamp> for MillisV1 {
 impl From<MillisV1> for Timestamp {
     fn from(millis: MillisV1) -> Self {
         Self::from_millis(millis.0)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SignalV1 {
+    id: u128,
+    key: String,
+    payload: ValueV1,
+}
+
+impl From<&Signal> for SignalV1 {
+    fn from(signal: &Signal) -> Self {
+        let Signal { id, key, payload } = signal;
+        Self { id: id.value(), key: key.to_string(), payload: payload.into() }
+    }
+}
+
+impl TryFrom<SignalV1> for Signal {
+    type Error = ParseCorrelationKeyError;
+
+    fn try_from(signal: SignalV1) -> Result<Self, Self::Error> {
+        let SignalV1 { id, key, payload } = signal;
+        Ok(Self { id: SignalId::new(id), key: CorrelationKey::parse(key)?, payload: payload.into() })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum PhaseV1 {
+    Ready,
+    BackingOff { until: MillisV1 },
+    Delayed { until: MillisV1 },
+    Waiting { keys: Vec<String>, until: Option<MillisV1> },
+}
+
+impl From<&Phase> for PhaseV1 {
+    fn from(phase: &Phase) -> Self {
+        match phase {
+            Phase::Ready => Self::Ready,
+            Phase::BackingOff { until } => Self::BackingOff { until: (*until).into() },
+            Phase::Delayed { until } => Self::Delayed { until: (*until).into() },
+            Phase::Waiting { keys, until } => {
+                Self::Waiting { keys: keys.iter().map(ToString::to_string).collect(), until: until.map(Into::into) }
+            }
+        }
+    }
+}
+
+impl TryFrom<PhaseV1> for Phase {
+    type Error = ParseCorrelationKeyError;
+
+    fn try_from(phase: PhaseV1) -> Result<Self, Self::Error> {
+        Ok(match phase {
+            PhaseV1::Ready => Self::Ready,
+            PhaseV1::BackingOff { until } => Self::BackingOff { until: until.into() },
+            PhaseV1::Delayed { until } => Self::Delayed { until: until.into() },
+            PhaseV1::Waiting { keys, until } => Self::Waiting {
+                keys: keys.into_iter().map(CorrelationKey::parse).collect::<Result<_, _>>()?,
+                until: until.map(Into::into),
+            },
+        })
     }
 }

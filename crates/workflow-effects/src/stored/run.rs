@@ -3,12 +3,11 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use workflow_core::{
-    ActiveRun, CancelRequest, CorrelationKey, EndedRun, Incarnation, JobId, ParseCorrelationKeyError, Phase, Run,
-    RunId, Signal, SignalId,
+    ActiveRun, CancelRequest, EndedRun, Incarnation, JobId, ParseCorrelationKeyError, Remains, Run, RunId, Signal,
 };
 
 use super::codec;
-use super::parts::{AttemptsV1, MillisV1, StatusV1, ValueV1};
+use super::parts::{AttemptsV1, MillisV1, PhaseV1, SignalV1, StatusV1, ValueV1};
 use crate::error::{Error, Result};
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +25,8 @@ enum RunV1 {
 struct ActiveV1 {
     revision: u64,
     incarnation: u128,
+    redrive: u32,
+    since: MillisV1,
     step: u32,
     job: String,
     phase: PhaseV1,
@@ -33,13 +34,7 @@ struct ActiveV1 {
     signal: Option<SignalV1>,
     attempts: AttemptsV1,
     cancel: Option<CancelV1>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SignalV1 {
-    id: u128,
-    key: String,
-    payload: ValueV1,
+    paused: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,11 +43,10 @@ struct CancelV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-enum PhaseV1 {
-    Ready,
-    BackingOff { until: MillisV1 },
-    Delayed { until: MillisV1 },
-    Waiting { keys: Vec<String>, until: Option<MillisV1> },
+struct RemainsV1 {
+    payload: ValueV1,
+    signal: Option<SignalV1>,
+    phase: PhaseV1,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,6 +60,8 @@ struct EndedV1 {
     ended_at: MillisV1,
     final_job: String,
     dead_letter: bool,
+    redrive: u32,
+    remains: Option<RemainsV1>,
 }
 
 /// The bytes of a run's record; `None` for a run that is absent, which has no record.
@@ -88,31 +84,42 @@ pub fn decode_run(run_id: &RunId, bytes: Option<&[u8]>) -> Result<Run> {
         return Ok(Run::Absent);
     };
     let what = || format!("the record of run {run_id}");
-    match codec::decode(bytes, what)? {
-        Stored::V1(RunV1::Active(run)) => {
-            Ok(Run::Active(run.try_into().map_err(|error: ParseCorrelationKeyError| Error::corrupt(what(), error))?))
-        }
-        Stored::V1(RunV1::Ended(run)) => Ok(Run::Ended(run.into())),
-    }
+    let run = match codec::decode(bytes, what)? {
+        Stored::V1(RunV1::Active(run)) => run.try_into().map(Run::Active),
+        Stored::V1(RunV1::Ended(run)) => run.try_into().map(Run::Ended),
+    };
+    run.map_err(|error: ParseCorrelationKeyError| Error::corrupt(what(), error))
 }
 
 impl From<&ActiveRun> for ActiveV1 {
     fn from(run: &ActiveRun) -> Self {
-        let ActiveRun { revision, incarnation, step, job, phase, payload, signal, attempts, cancel } = run;
+        let ActiveRun {
+            revision,
+            incarnation,
+            redrive,
+            since,
+            step,
+            job,
+            phase,
+            payload,
+            signal,
+            attempts,
+            cancel,
+            paused,
+        } = run;
         Self {
             revision: *revision,
             incarnation: incarnation.value(),
+            redrive: *redrive,
+            since: (*since).into(),
             step: *step,
             job: job.as_str().to_owned(),
             phase: phase.into(),
             payload: payload.into(),
-            signal: signal.as_ref().map(|signal| SignalV1 {
-                id: signal.id.value(),
-                key: signal.key.to_string(),
-                payload: (&signal.payload).into(),
-            }),
+            signal: signal.as_ref().map(SignalV1::from),
             attempts: (*attempts).into(),
             cancel: cancel.as_ref().map(|cancel| CancelV1 { reason: cancel.reason.clone() }),
+            paused: *paused,
         }
     }
 }
@@ -121,59 +128,38 @@ impl TryFrom<ActiveV1> for ActiveRun {
     type Error = ParseCorrelationKeyError;
 
     fn try_from(run: ActiveV1) -> Result<Self, Self::Error> {
-        let signal = match run.signal {
-            Some(SignalV1 { id, key, payload }) => {
-                Some(Signal { id: SignalId::new(id), key: CorrelationKey::parse(key)?, payload: payload.into() })
-            }
-            None => None,
-        };
         Ok(Self {
             revision: run.revision,
             incarnation: Incarnation::new(run.incarnation),
+            redrive: run.redrive,
+            since: run.since.into(),
             step: run.step,
             job: JobId::from(run.job),
             phase: run.phase.try_into()?,
             payload: run.payload.into(),
-            signal,
+            signal: run.signal.map(Signal::try_from).transpose()?,
             attempts: run.attempts.into(),
             cancel: run.cancel.map(|cancel| CancelRequest { reason: cancel.reason }),
-        })
-    }
-}
-
-impl From<&Phase> for PhaseV1 {
-    fn from(phase: &Phase) -> Self {
-        match phase {
-            Phase::Ready => Self::Ready,
-            Phase::BackingOff { until } => Self::BackingOff { until: (*until).into() },
-            Phase::Delayed { until } => Self::Delayed { until: (*until).into() },
-            Phase::Waiting { keys, until } => {
-                Self::Waiting { keys: keys.iter().map(ToString::to_string).collect(), until: until.map(Into::into) }
-            }
-        }
-    }
-}
-
-impl TryFrom<PhaseV1> for Phase {
-    type Error = ParseCorrelationKeyError;
-
-    fn try_from(phase: PhaseV1) -> Result<Self, Self::Error> {
-        Ok(match phase {
-            PhaseV1::Ready => Self::Ready,
-            PhaseV1::BackingOff { until } => Self::BackingOff { until: until.into() },
-            PhaseV1::Delayed { until } => Self::Delayed { until: until.into() },
-            PhaseV1::Waiting { keys, until } => Self::Waiting {
-                keys: keys.into_iter().map(CorrelationKey::parse).collect::<Result<_, _>>()?,
-                until: until.map(Into::into),
-            },
+            paused: run.paused,
         })
     }
 }
 
 impl From<&EndedRun> for EndedV1 {
     fn from(run: &EndedRun) -> Self {
-        let EndedRun { revision, incarnation, status, result, error, final_step, ended_at, final_job, dead_letter } =
-            run;
+        let EndedRun {
+            revision,
+            incarnation,
+            status,
+            result,
+            error,
+            final_step,
+            ended_at,
+            final_job,
+            dead_letter,
+            redrive,
+            remains,
+        } = run;
         Self {
             revision: *revision,
             incarnation: incarnation.value(),
@@ -184,13 +170,17 @@ impl From<&EndedRun> for EndedV1 {
             ended_at: (*ended_at).into(),
             final_job: final_job.as_str().to_owned(),
             dead_letter: *dead_letter,
+            redrive: *redrive,
+            remains: remains.as_ref().map(RemainsV1::from),
         }
     }
 }
 
-impl From<EndedV1> for EndedRun {
-    fn from(run: EndedV1) -> Self {
-        Self {
+impl TryFrom<EndedV1> for EndedRun {
+    type Error = ParseCorrelationKeyError;
+
+    fn try_from(run: EndedV1) -> Result<Self, Self::Error> {
+        Ok(Self {
             revision: run.revision,
             incarnation: Incarnation::new(run.incarnation),
             status: run.status.into(),
@@ -200,6 +190,27 @@ impl From<EndedV1> for EndedRun {
             ended_at: run.ended_at.into(),
             final_job: JobId::from(run.final_job),
             dead_letter: run.dead_letter,
-        }
+            redrive: run.redrive,
+            remains: run.remains.map(Remains::try_from).transpose()?,
+        })
+    }
+}
+
+impl From<&Remains> for RemainsV1 {
+    fn from(remains: &Remains) -> Self {
+        let Remains { payload, signal, phase } = remains;
+        Self { payload: payload.into(), signal: signal.as_ref().map(SignalV1::from), phase: phase.into() }
+    }
+}
+
+impl TryFrom<RemainsV1> for Remains {
+    type Error = ParseCorrelationKeyError;
+
+    fn try_from(remains: RemainsV1) -> Result<Self, Self::Error> {
+        Ok(Self {
+            payload: remains.payload.into(),
+            signal: remains.signal.map(Signal::try_from).transpose()?,
+            phase: remains.phase.try_into()?,
+        })
     }
 }

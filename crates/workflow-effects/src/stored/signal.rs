@@ -189,7 +189,17 @@ pub fn decode_signal_expiry(bytes: &[u8]) -> Result<SignalExpiry> {
     Ok(SignalExpiry { signal, key, number: expiry.number, idempotency_id: expiry.idempotency_id })
 }
 
-/// The bytes of the row that remembers an idempotency id. They are compared, never decoded: no two signals' are equal.
+/// The bytes of the row that remembers an idempotency id. They may be compared: no two signals' are equal.
 pub fn encode_signal_id(signal: SignalId) -> Bytes {
     codec::encode(&StoredId::V1(IdV1 { signal: signal.value() }))
+}
+
+/// The signal that was taken with the idempotency id whose row `bytes` are.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] when the bytes are no such row.
+pub fn decode_signal_id(bytes: &[u8]) -> Result<SignalId> {
+    let StoredId::V1(IdV1 { signal }) = codec::decode(bytes, || "the row of an idempotency id".to_owned())?;
+    Ok(SignalId::new(signal))
 }

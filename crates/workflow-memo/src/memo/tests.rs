@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
-use workflow_core::ObjectRef;
+use tokio::sync::Notify;
+use workflow_core::{ObjectRef, Timestamp};
 use workflow_effects::{ObjectConfig, Rejected, ScanPage, ScanRange};
 
 use super::*;
@@ -22,6 +22,8 @@ enum Script {
     Rival(Commit),
     /// The attempt ends while the commit is in flight.
     SealedMeanwhile(Seal),
+    /// It waits for this.
+    Held(Arc<Notify>),
 }
 
 #[derive(Default)]
@@ -81,6 +83,10 @@ impl KvStore for ScriptedKv {
                 seal.seal();
                 self.inner.commit(commits).await
             }
+            Some(Script::Held(until)) => {
+                until.notified().await;
+                self.inner.commit(commits).await
+            }
         }
     }
 }
@@ -107,6 +113,7 @@ impl Fixture {
             inline_limit: 64 * 1024,
             max_value_size: 1024 * 1024,
             fresh: Box::new(move || u128::from(drawn.fetch_add(1, Ordering::Relaxed))),
+            now: Box::new(|| Timestamp::from_millis(0)),
         }));
         Self { kv, store, objects }
     }
@@ -121,6 +128,7 @@ impl Fixture {
             scope,
             revision,
             seal: Seal::new(),
+            spawn: Spawn::inline(),
         }
     }
 
@@ -414,4 +422,5 @@ async fn debug_shows_no_value() {
     assert!(shown.contains("detached") && !shown.contains("secret"), "{shown}");
 }
 
+mod in_flight;
 mod typed;

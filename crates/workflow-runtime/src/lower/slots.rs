@@ -1,8 +1,10 @@
 //! Lowering what happens to the slots of correlation keys.
 
 use bytes::Bytes;
-use workflow_core::{CorrelationKey, Incarnation, Run, Slot, Transition, Waiter};
-use workflow_effects::{BufferedSignal, Commit, KeySpace, encode_slot};
+use workflow_core::{CorrelationKey, Incarnation, Run, SignalId, Slot, Transition, Waiter};
+use workflow_effects::{
+    BufferedSignal, Commit, KeySpace, SignalObjectsRow, SignalObjectsState, encode_signal_objects_row, encode_slot,
+};
 
 use super::Lowering;
 use crate::signals::GatheredSlot;
@@ -34,10 +36,24 @@ impl Lowering<'_> {
     }
 
     /// Takes the oldest buffered signal of `key` away, see [`delete_signal`].
-    pub(super) fn take_signal(&self, commit: &mut Commit, key: &CorrelationKey) {
-        let Some((number, oldest)) = self.slots.get(key).and_then(|gathered| gathered.oldest.as_ref()) else { return };
+    pub(super) fn take_signal(&self, commit: &mut Commit, incarnation: Incarnation, key: &CorrelationKey) {
+        let Some(gathered) = self.slots.get(key) else { return };
+        let Some((number, oldest)) = &gathered.oldest else { return };
         delete_signal(commit, self.keys, key, *number, oldest);
+        if let Some(row) = &gathered.objects {
+            self.own_objects(commit, incarnation, oldest.id, row);
+        }
         self.change_slot(commit, key, |slot| slot.without_oldest(1, self.drawn));
+    }
+
+    /// Says in the row of a signal's object that the run has it now. The row is not expected: the slot is, so that the
+    /// signal is in the buffer and nobody else takes it. Whoever condemns rows sees it there and leaves the row alone;
+    /// should he not, this takes the row back, and it is his commit that expects in vain. And two deliveries of a run
+    /// that take the same signal put the same bytes, which no two commits may at a key that they expect.
+    fn own_objects(&self, commit: &mut Commit, incarnation: Incarnation, id: SignalId, row: &SignalObjectsRow) {
+        let state = SignalObjectsState::Owned { run_id: self.run_id.clone(), incarnation };
+        let row = SignalObjectsRow { state, ..row.clone() };
+        commit.puts.push((self.keys.signal_objects(id), encode_signal_objects_row(&row)));
     }
 
     fn change_slot(&self, commit: &mut Commit, key: &CorrelationKey, change: impl FnOnce(&Slot) -> Slot) {

@@ -11,9 +11,11 @@ use workflow_effects::{Committer, KeySpace, KvStore, ObjectConfig, ObjectValues}
 use super::WorkflowRuntime;
 use crate::engine::{Engine, Queues};
 use crate::ids::{IdSource, RandomIds};
+use crate::in_hand::InHand;
 use crate::lease::Leases;
 use crate::port::QueuePort;
 use crate::reads::RunReads;
+use crate::retention::Ends;
 use crate::settings::Settings;
 use crate::signals::Turns;
 use crate::{HistoryLevel, Result, StepRunner, TerminalHook};
@@ -100,6 +102,10 @@ where
         cancel_grace: Duration,
         /// Sets [`Settings::history`].
         history: HistoryLevel,
+        /// Sets [`Settings::replay`].
+        replay: bool,
+        /// Sets [`Settings::repair`].
+        repair: bool,
         /// Sets [`Settings::hook_attempts`].
         hook_attempts: u32,
         /// Sets [`Settings::inline_limit`].
@@ -111,6 +117,12 @@ where
     /// Sets [`Settings::step_timeout`].
     pub fn step_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.step_timeout = timeout.into();
+        self
+    }
+
+    /// Sets [`Settings::retention`].
+    pub fn retention(mut self, retention: impl Into<Option<Duration>>) -> Self {
+        self.settings.retention = retention.into();
         self
     }
 
@@ -137,7 +149,7 @@ where
         settings.check()?;
         let kv: Arc<dyn KvStore> = port.clone();
         let keys = KeySpace::new(&settings.queue_name);
-        let fresh = ids.clone();
+        let (fresh, clock) = (ids.clone(), port.clock());
         let objects = ObjectValues::new(ObjectConfig {
             kv: kv.clone(),
             store,
@@ -146,6 +158,7 @@ where
             inline_limit: settings.inline_limit,
             max_value_size: settings.max_value_size,
             fresh: Box::new(move || fresh.random()),
+            now: Box::new(move || clock.now()),
         });
         let engine = Engine {
             committer: Committer::new(kv.clone()),
@@ -157,6 +170,8 @@ where
             leases: Leases::new(port.clone(), settings.lease),
             queues: Queues::new(&settings.queue_name),
             turns: Turns::default(),
+            ends: Ends::default(),
+            in_hand: InHand::default(),
             running: AtomicBool::new(false),
             port,
             settings,

@@ -7,8 +7,8 @@ use futures::{Stream, StreamExt, stream};
 use tracing::{debug, info};
 use workflow_core::{CorrelationKey, Event, Reason, Signal, SignalId, Signalled, Timestamp, Value, Waiter, decide};
 use workflow_effects::{
-    BufferedSignal as StoredSignal, Commit, CommitError, ObjectOwner, Read, SignalExpiry, StagedEffects,
-    encode_buffered_signal, encode_signal_expiry, encode_signal_id,
+    BufferedSignal as StoredSignal, Commit, CommitError, ObjectOwner, Read, SignalExpiry, SignalObjectsState,
+    StagedEffects, encode_buffered_signal, encode_signal_expiry, encode_signal_id,
 };
 
 use super::WorkflowRuntime;
@@ -131,6 +131,8 @@ enum Try {
     Taken {
         by_this: bool,
     },
+    /// Its object cannot be named, perhaps because it was given up meanwhile. No commit was handed over.
+    Unnamed(Error),
     /// The commit was refused: read again and decide again.
     Again,
     /// The commit was refused, and may have been applied before, with this outcome: what it names has to stay.
@@ -150,6 +152,13 @@ impl Sending {
                 Ok(Try::Taken { by_this: false }) => {
                     discard(engine, &payload).await;
                     return Ok(SignalOutcome::Duplicate);
+                }
+                Ok(Try::Unnamed(error)) => {
+                    // Its row may be gone already, and then nothing else tells of the object.
+                    if doubt.is_none() {
+                        discard(engine, &payload).await;
+                    }
+                    return Err(error);
                 }
                 Ok(Try::Again) => {}
                 Ok(Try::InDoubt(outcome)) if self.idempotency_id.is_some() => doubt = Some(outcome),
@@ -203,12 +212,12 @@ impl Sending {
 
     /// Ends the wait of `waiter` with the signal; `None` when it does not wait.
     async fn deliver<R, H>(&self, engine: &Engine<R, H>, waiter: &Waiter, payload: Value) -> Result<Option<Try>> {
-        let run_id = &waiter.run_id;
+        let (run_id, incarnation) = (&waiter.run_id, waiter.incarnation);
         let gathered = engine.reads.gather(run_id, Read::Latest).await?;
         let now = engine.clock.now();
         let event = Event::Signalled(Signalled {
-            signal: Signal { id: self.id, key: self.key.clone(), payload },
-            incarnation: waiter.incarnation,
+            signal: Signal { id: self.id, key: self.key.clone(), payload: payload.clone() },
+            incarnation,
             step: waiter.step,
             now,
             next_job: engine.next_job(),
@@ -218,15 +227,21 @@ impl Sending {
         if transition.reason != Reason::Signalled {
             return Ok(None);
         }
-        let spec = engine.reads.spec(run_id, waiter.incarnation).await?;
+        let Some(spec) = engine.reads.spec(run_id, incarnation).await? else { return Ok(Some(Try::Again)) };
+        let owned = SignalObjectsState::Owned { run_id: run_id.clone(), incarnation };
+        let naming = match engine.reads.objects.name_signal(self.id, &payload, owned).await {
+            Ok(naming) => naming,
+            Err(error) => return Ok(Some(Try::Unnamed(error.into()))),
+        };
         let staged = StagedEffects::default();
-        let lowering = engine.lowering(run_id, gathered.record.as_ref(), &spec, &staged, &slots);
+        let lowering = engine.lowering(run_id, &gathered, &spec, &staged, &slots);
         let mut commit = lower(&lowering, &transition);
+        naming.add_to(&mut commit);
         self.remember(engine, &mut commit, now, None);
         let tried = self.commit(engine, commit, SignalOutcome::Delivered).await?;
         if matches!(tried, Try::Done(_)) {
             info!(%run_id, payload_len = self.payload.len(), "signal delivered");
-            engine.clean_up(&transition, None);
+            engine.clean_up(run_id, &gathered.run, &transition);
         }
         Ok(Some(tried))
     }
@@ -234,11 +249,17 @@ impl Sending {
     /// Appends the signal to the buffer of its key.
     async fn buffer<R, H>(&self, engine: &Engine<R, H>, gathered: &GatheredSlot, payload: Value) -> Result<Try> {
         let keys = &engine.reads.keys;
+        let buffered = SignalObjectsState::Buffered { key: self.key.clone() };
+        let naming = match engine.reads.objects.name_signal(self.id, &payload, buffered).await {
+            Ok(naming) => naming,
+            Err(error) => return Ok(Try::Unnamed(error.into())),
+        };
         let now = engine.clock.now();
         let number = gathered.slot.tail;
         // A waiter that does not wait any more is forgotten.
         let next = gathered.slot.freed().appended(self.id);
         let mut commit = Commit::default();
+        naming.add_to(&mut commit);
         write_slot(&mut commit, keys.slot(&self.key), gathered, &next);
         let stored = StoredSignal {
             id: self.id,

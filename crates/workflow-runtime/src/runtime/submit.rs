@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tracing::info;
 use workflow_core::{Event, Incarnation, InputHash, Reason, Run, RunId, Submitted, Timestamp, Value, decide};
-use workflow_effects::{CommitError, ObjectOwner, Read, Spec, StagedEffects};
+use workflow_effects::{CommitError, Naming, ObjectOwner, Read, Spec, StagedEffects};
 
 use super::WorkflowRuntime;
 use crate::engine::{DEFAULT_PRIORITY, Engine, MAX_PRIORITIES};
@@ -15,7 +15,7 @@ use crate::lower::lower;
 use crate::reads::parse_run_id;
 use crate::signals::GatheredSlots;
 use crate::spec::{checked_headers, checked_kv_writes};
-use crate::{Error, Result, RunSpec, StepRunner, SubmitOutcome, TerminalHook};
+use crate::{Error, Result, RunOutcome, RunSpec, StepRunner, SubmitOutcome, TerminalHook};
 
 impl<R, H> WorkflowRuntime<R, H>
 where
@@ -91,17 +91,24 @@ impl Submission {
         })
     }
 
-    /// Gathers, decides and commits, again for as long as others get in between.
+    /// Gathers, decides and commits, again for as long as others get in between. One that took so long that its input
+    /// was given up meanwhile answers a transient error: the next try is a submission of its own.
     async fn submit<R, H>(&self, engine: &Engine<R, H>) -> Result<SubmitOutcome> {
+        let _held = engine.in_hand.enter(&self.run_id, self.incarnation);
         let (mut input, slots) = (None, GatheredSlots::new());
         loop {
             let gathered = engine.reads.gather(&self.run_id, Read::Durable).await?;
             let stored = match gathered.run.incarnation() {
                 // Our own commit, whose answer was lost.
                 Some(incarnation) if incarnation == self.incarnation => {
-                    return self.answer(engine, &gathered.run, Reason::Submitted).await;
+                    let end = self.end_of(engine, &gathered.run).await?;
+                    return self.answer(engine, &gathered.run, Reason::Submitted, end);
                 }
-                Some(incarnation) => Some(engine.reads.spec(&self.run_id, incarnation).await?.input_hash),
+                Some(incarnation) => match engine.reads.spec(&self.run_id, incarnation).await? {
+                    Some(spec) => Some(spec.input_hash),
+                    // Removed meanwhile.
+                    None => continue,
+                },
                 None => None,
             };
             if stored.is_none() && input.is_none() {
@@ -110,12 +117,19 @@ impl Submission {
             }
             let transition = decide(&gathered.run, self.event(engine, input.clone().unwrap_or_default(), stored));
             if transition.reason != Reason::Submitted {
+                let end = self.end_of(engine, &transition.next).await?;
+                if end.is_none() && matches!(transition.next, Run::Ended(_)) {
+                    continue;
+                }
                 discard(engine, input).await;
-                return self.answer(engine, &transition.next, transition.reason).await;
+                return self.answer(engine, &transition.next, transition.reason, end);
             }
-            let lowering = engine.lowering(&self.run_id, gathered.record.as_ref(), &self.spec, &self.staged, &slots);
-            match engine.committer.commit(lower(&lowering, &transition)).await {
-                Ok(()) => return self.answer(engine, &transition.next, transition.reason).await,
+            let naming = self.naming(engine, input.as_ref()).await?;
+            let lowering = engine.lowering(&self.run_id, &gathered, &self.spec, &self.staged, &slots);
+            let mut commit = lower(&lowering, &transition);
+            naming.add_to(&mut commit);
+            match engine.committer.commit(commit).await {
+                Ok(()) => return self.answer(engine, &transition.next, transition.reason, None),
                 Err(CommitError::Conflict | CommitError::Overtaken) => {}
                 Err(CommitError::Invalid(error)) => {
                     discard(engine, input).await;
@@ -125,6 +139,12 @@ impl Submission {
                 Err(CommitError::Failed(error)) => return Err(error.into()),
             }
         }
+    }
+
+    /// What the commit that names `input` changes besides.
+    async fn naming<R, H>(&self, engine: &Engine<R, H>, input: Option<&Value>) -> Result<Naming> {
+        let Some(input) = input else { return Ok(Naming::default()) };
+        Ok(engine.reads.objects.name_input(&self.run_id, self.incarnation, input).await?)
     }
 
     fn event<R, H>(&self, engine: &Engine<R, H>, input: Value, stored_input_hash: Option<InputHash>) -> Event {
@@ -139,7 +159,21 @@ impl Submission {
         })
     }
 
-    async fn answer<R, H>(&self, engine: &Engine<R, H>, run: &Run, reason: Reason) -> Result<SubmitOutcome> {
+    /// How the run ended, if it has, and if it was not removed meanwhile.
+    async fn end_of<R, H>(&self, engine: &Engine<R, H>, run: &Run) -> Result<Option<RunOutcome>> {
+        match run {
+            Run::Ended(ended) => engine.reads.outcome(&self.run_id, ended).await,
+            Run::Absent | Run::Active(_) => Ok(None),
+        }
+    }
+
+    fn answer<R, H>(
+        &self,
+        engine: &Engine<R, H>,
+        run: &Run,
+        reason: Reason,
+        end: Option<RunOutcome>,
+    ) -> Result<SubmitOutcome> {
         let run_id = self.run_id.to_string();
         let newly_submitted = reason == Reason::Submitted;
         if reason == Reason::InputMismatch {
@@ -149,9 +183,9 @@ impl Submission {
             engine.queues.remember(self.spec.priority.unwrap_or(DEFAULT_PRIORITY));
             info!(run_id, input_len = self.input.len(), "run submitted");
         }
-        let (job_id, end) = match run {
-            Run::Active(run) => (run.job.to_string(), None),
-            Run::Ended(ended) => (ended.final_job.to_string(), Some(engine.reads.outcome(&self.run_id, ended).await?)),
+        let job_id = match run {
+            Run::Active(run) => run.job.to_string(),
+            Run::Ended(ended) => ended.final_job.to_string(),
             Run::Absent => unreachable!("a submission leaves a run"),
         };
         Ok(SubmitOutcome { run_id, newly_submitted, job_id, end })

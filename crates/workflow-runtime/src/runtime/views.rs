@@ -7,6 +7,7 @@ use workflow_core::Run;
 use workflow_effects::{Read, decode_run};
 
 use super::WorkflowRuntime;
+use crate::listing::{RunFilter, RunOrder};
 use crate::reads::parse_run_id;
 use crate::views::{HistoryEntry, RunStatus};
 use crate::{Error, Result, RunOutcome, StepRunner, TerminalHook};
@@ -44,6 +45,24 @@ where
         }
     }
 
+    /// The runs that `filter` takes, in pages, while they come and go: a run that keeps its place meanwhile is listed
+    /// once, one that leaves it or comes to it may be missing.
+    ///
+    /// An item is an error where [`status`](Self::status) would be one; of a run that does not read the listing goes on
+    /// with the next.
+    pub fn runs(&self, filter: RunFilter, order: RunOrder) -> impl Stream<Item = Result<RunStatus>> + Send + use<R, H> {
+        self.engine.reads.clone().runs(filter, order, self.engine.clock.now())
+    }
+
+    /// How many runs `filter` takes. Reads nothing but an index where the filter names one thing only.
+    ///
+    /// # Errors
+    ///
+    /// A transient error when the store cannot answer.
+    pub async fn count(&self, filter: RunFilter) -> Result<u64> {
+        self.engine.reads.clone().count(filter, self.engine.clock.now()).await
+    }
+
     /// Waits until the run has ended. Its hook may still be owed then: it is called beside, or after the next start.
     ///
     /// # Errors
@@ -61,7 +80,10 @@ where
         loop {
             match decode_run(&id, record.as_deref())? {
                 Run::Absent => return Err(Error::NotFound(id.to_string())),
-                Run::Ended(ended) => return self.engine.reads.outcome(&id, &ended).await,
+                Run::Ended(ended) => {
+                    let end = self.engine.reads.outcome(&id, &ended).await?;
+                    return end.ok_or_else(|| Error::NotFound(id.to_string()));
+                }
                 Run::Active(_) => record = self.engine.port.wait_for_change(&key, record.as_ref()).await?,
             }
         }

@@ -20,7 +20,7 @@ use super::open::{QUEUE_PATH, existing_store_of};
 use super::queue::scan_page;
 use crate::reads::{RunReads, parse_run_id};
 use crate::settings::Settings;
-use crate::{Error, HistoryEntry, Result, RunOutcome, RunStatus};
+use crate::{Error, HistoryEntry, Result, RunFilter, RunOrder, RunOutcome, RunStatus};
 
 /// How often the view catches up with the writer.
 const POLL: Duration = Duration::from_millis(500);
@@ -82,6 +82,7 @@ impl StoreReader {
             inline_limit: settings.inline_limit,
             max_value_size: settings.max_value_size,
             fresh: Box::new(|| 0),
+            now: Box::new(|| Timestamp::from_millis(0)),
         });
         Ok(RunReader { reads: RunReads { kv: self.kv.clone(), keys, objects: Arc::new(objects) } })
     }
@@ -119,6 +120,20 @@ impl RunReader {
     /// As there.
     pub async fn run_end(&self, run_id: &str) -> Result<Option<RunOutcome>> {
         self.reads.run_end(&parse_run_id(run_id)?).await
+    }
+
+    /// As [`WorkflowRuntime::runs`](crate::WorkflowRuntime::runs), of what the reader sees.
+    pub fn runs(&self, filter: RunFilter, order: RunOrder) -> impl Stream<Item = Result<RunStatus>> + Send + use<> {
+        self.reads.clone().runs(filter, order, Timestamp::from(SystemTime::now()))
+    }
+
+    /// As [`WorkflowRuntime::count`](crate::WorkflowRuntime::count), of what the reader sees.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn count(&self, filter: RunFilter) -> Result<u64> {
+        self.reads.clone().count(filter, Timestamp::from(SystemTime::now())).await
     }
 
     /// As [`WorkflowRuntime::history`](crate::WorkflowRuntime::history), of what the reader sees.

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 use workflow_core::{
-    Action, ActiveRun, CancelGraceOver, Event, Failure, FailureKind, Outcome, Run, StepReturned, Transition, Value,
-    cut_text,
+    Action, ActiveRun, CancelGraceOver, Event, Failure, FailureKind, Outcome, Run, StepReturned, Timestamp, Transition,
+    Value, cut_text,
 };
 use workflow_effects::{EffectsHandle, KvReadHandle, MemoScope, ObjectOwner, Seal, decode_run};
 use workflow_memo::{Memo, MemoContext};
@@ -229,7 +229,7 @@ where
         Ok((payload, signal))
     }
 
-    async fn value(&self, value: &Value) -> Result<Bytes, Abandoned> {
+    pub(super) async fn value(&self, value: &Value) -> Result<Bytes, Abandoned> {
         let objects = &self.hand.engine.reads.objects;
         self.hand.patiently(|| async { Ok(objects.get(value).await?) }).await
     }
@@ -275,6 +275,7 @@ where
             scope,
             revision,
             seal: seal.clone(),
+            spawn: self.hand.engine.in_hand.spawn(&self.hand.run_id, self.hand.incarnation),
         })
     }
 
@@ -308,6 +309,22 @@ where
             Ok(outcome) => outcome,
             Err(failed) => return self.fail(failed).await,
         };
+        let content = self.write_down(&outcome, &attached.staged).await?;
+        let transition = self.apply(outcome, attached, now, inline).await?;
+        if let Some(content) = content {
+            self.hand.engine.reads.objects.discard(&content).await;
+        }
+        Ok(transition)
+    }
+
+    /// Commits an outcome whose value is stored.
+    pub(super) async fn apply(
+        &mut self,
+        outcome: Outcome,
+        attached: Attached,
+        now: Timestamp,
+        inline: bool,
+    ) -> Result<Transition, Abandoned> {
         let fresh = outcome.value().filter(|value| value.object().is_some()).cloned();
         let event =
             StepReturned { attempt: self.attempt(), outcome, now, next_job: self.hand.engine.next_job(), inline };

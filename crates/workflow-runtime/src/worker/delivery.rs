@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tracing::{debug, error, info};
 use workflow_core::{
-    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, Value, decide,
+    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, decide,
 };
 use workflow_effects::{BellTarget, Commit, Read, Spec, StagedEffects};
 
@@ -60,6 +60,8 @@ pub(super) struct Delivery<R, H> {
     inline: InlineBudget,
     /// When the attempt in hand started.
     pub(super) started_at: Option<Timestamp>,
+    /// The delivery whose outcome is replayed.
+    pub(super) replayed: Option<u32>,
     /// Whether a commit of the present event may have been applied without an answer: what it names has to stay.
     pub(super) in_doubt: bool,
 }
@@ -81,6 +83,7 @@ where
         error!(job_id = %rung.job.job, run_id = %doorbell.run_id, "job of another queue");
         return bury(&engine, rung.job, "a doorbell of another queue").await;
     }
+    let _held = engine.in_hand.enter(&doorbell.run_id, doorbell.incarnation);
     let hand = Hand::new(engine.clone(), stop, rung);
     let (run_id, claim) = (hand.run_id.clone(), hand.job.claim.clone());
     let ended = match Delivery::open(hand).await {
@@ -105,10 +108,13 @@ where
             debug!(%run_id, "doorbell of another submission");
             return Ok(None);
         }
-        let spec = hand.patiently(|| engine.reads.spec(run_id, incarnation)).await?;
+        let Some(spec) = hand.patiently(|| engine.reads.spec(run_id, incarnation)).await? else {
+            debug!(%run_id, "doorbell of a run that was removed");
+            return Ok(None);
+        };
         let inline = InlineBudget { steps: 0, since: engine.clock.now() };
         let slots = GatheredSlots::new();
-        Ok(Some(Self { hand, spec, gathered, slots, inline, started_at: None, in_doubt: false }))
+        Ok(Some(Self { hand, spec, gathered, slots, inline, started_at: None, replayed: None, in_doubt: false }))
     }
 
     /// Reads the run again.
@@ -119,6 +125,7 @@ where
 
     /// Drives the run as far as this delivery carries it, and says how the delivery is settled.
     async fn run(mut self, slot: &mut Slot) -> Result<Settlement, Abandoned> {
+        let mut recorded = self.recorded().await?;
         let claimed = Event::Claimed(Claimed {
             incarnation: self.hand.incarnation,
             job: self.hand.job.job.clone(),
@@ -126,6 +133,8 @@ where
             max_attempts: self.spec.max_attempts,
             now: self.hand.engine.clock.now(),
             next_job: self.hand.engine.next_job(),
+            recorded: recorded.as_ref().map(|recorded| recorded.attempt.clone()),
+            requeued: self.is_requeued().await?,
         });
         let mut transition = self.commit_own(claimed).await?;
         loop {
@@ -133,6 +142,7 @@ where
             transition = match transition.action {
                 Action::Execute { .. } | Action::Advance if self.hand.is_draining() => self.hand_back().await?,
                 Action::Execute { attempt } => self.execute(attempt, slot).await?,
+                Action::Replay => self.replay(recorded.take(), slot).await?,
                 Action::Advance => {
                     self.hand.turn = None;
                     self.execute(1, slot).await?
@@ -147,13 +157,28 @@ where
         }
     }
 
+    /// Whether an operator put the job back with which the run ended. Nobody asks the queue unless it may be so.
+    async fn is_requeued(&self) -> Result<bool, Abandoned> {
+        let job = &self.hand.job.job;
+        match &self.gathered.run {
+            Run::Ended(ended) if ended.dead_letter && ended.final_job == *job => {
+                self.hand.patiently(|| async { Ok(self.hand.engine.port.is_requeued(job).await?) }).await
+            }
+            Run::Absent | Run::Active(_) | Run::Ended(_) => Ok(false),
+        }
+    }
+
     /// Waits among the suspects until the step may start, or gives it back.
     async fn wait_for_turn(&mut self, slot: &mut Slot) -> Result<Transition, Abandoned> {
         if !self.hand.wait_for_turn(slot).await {
             return self.hand_back().await;
         }
-        let event = Event::TurnCame(TurnCame { attempt: self.attempt(), now: self.hand.engine.clock.now() });
-        self.commit_own(event).await
+        let event = TurnCame {
+            attempt: self.attempt(),
+            now: self.hand.engine.clock.now(),
+            next_job: self.hand.engine.next_job(),
+        };
+        self.commit_own(Event::TurnCame(event)).await
     }
 
     /// Gives the delivery back, its attempt uncounted.
@@ -216,10 +241,9 @@ where
                 return Ok(transition);
             }
             let commit = self.lower(&transition, attached);
-            let kept = engine.kept(&self.gathered.run);
             let record = commit.puts.first().map(|(_, record)| record.clone());
             match self.hand.hand_in(commit, &mut backoff).await? {
-                HandedIn::Applied => return Ok(self.committed(transition, record, kept)),
+                HandedIn::Applied => return Ok(self.committed(transition, record)),
                 HandedIn::Refused(error) => return Err(NotCommitted::Refused(error)),
                 HandedIn::Again => {}
                 HandedIn::InDoubt => self.in_doubt = true,
@@ -227,19 +251,20 @@ where
             if turn.is_none() {
                 turn = Some(engine.turns.take(engine.reads.keys.run(&self.hand.run_id)).await);
             }
-            self.gathered = self.gather().await?;
-            if self.gathered.record == record {
-                return Ok(self.committed(transition, record, kept));
+            let gathered = self.gather().await?;
+            if gathered.record == record {
+                return Ok(self.committed(transition, record));
             }
+            self.gathered = gathered;
         }
     }
 
     /// The transition is durable: the run is what it says, and what it has let go is deleted.
-    fn committed(&mut self, transition: Transition, record: Option<Bytes>, kept: Option<Value>) -> Transition {
+    fn committed(&mut self, transition: Transition, record: Option<Bytes>) -> Transition {
         if let Run::Ended(ended) = &transition.next {
             info!(run_id = %self.hand.run_id, status = ?ended.status, step = ended.final_step, "run ended");
         }
-        self.hand.engine.clean_up(&transition, kept.as_ref());
+        self.hand.engine.clean_up(&self.hand.run_id, &self.gathered.run, &transition);
         self.gathered = Gathered { run: transition.next.clone(), record };
         transition
     }
@@ -249,17 +274,16 @@ where
         let (reads, run_id, run) = (&self.hand.engine.reads, &self.hand.run_id, &self.gathered.run);
         let asked = &*event;
         let slots = self.hand.patiently(|| reads.slots(run_id, run, asked)).await?;
-        tell(event, &slots);
+        tell(run, event, &slots);
         Ok(slots)
     }
 
     fn lower(&self, transition: &Transition, attached: &Attached) -> Commit {
         let Hand { engine, run_id, .. } = &self.hand;
-        let record = self.gathered.record.as_ref();
         let lowering = Lowering {
             notification: engine.notification(run_id, &self.spec, transition, attached.result.as_ref()),
             attempted: self.attempted(),
-            ..engine.lowering(run_id, record, &self.spec, &attached.staged, &self.slots)
+            ..engine.lowering(run_id, &self.gathered, &self.spec, &attached.staged, &self.slots)
         };
         lower(&lowering, transition)
     }
@@ -268,7 +292,8 @@ where
     fn attempted(&self) -> Option<Attempted> {
         let Run::Active(run) = &self.gathered.run else { return None };
         let ended_at = self.hand.engine.clock.now();
-        let attempt = run.attempts.number(self.hand.job.deliveries).min(self.spec.max_attempts);
+        let deliveries = self.replayed.unwrap_or(self.hand.job.deliveries);
+        let attempt = run.attempts.number(deliveries).min(self.spec.max_attempts);
         Some(Attempted::of(run, attempt, self.started_at.unwrap_or(ended_at), ended_at))
     }
 

@@ -31,6 +31,8 @@ use crate::{RunOutcome, TerminalHook};
 struct Call<R, H> {
     hand: Hand<R, H>,
     doorbell: Doorbell,
+    /// The end that it tells of: how often the run had been brought back before.
+    redrive: u32,
     /// The key of the row.
     key: Bytes,
     /// The row as of the last read or commit, and its bytes.
@@ -53,10 +55,11 @@ where
         error!(job_id = %rung.job.job, run_id = %doorbell.run_id, "job of another queue");
         return bury(&engine, rung.job, "a notification of another queue").await;
     }
+    let _held = engine.in_hand.enter(&doorbell.run_id, doorbell.incarnation);
     let hand = Hand::new(engine.clone(), stop, rung);
     let (run_id, claim) = (hand.run_id.clone(), hand.job.claim.clone());
     let key = engine.reads.keys.notification(&run_id, doorbell.incarnation, redrive);
-    let call = Call { hand, doorbell, key, row: None, bytes: None };
+    let call = Call { hand, doorbell, redrive, key, row: None, bytes: None };
     let ended = call.run(&mut slot).await;
     slot.release();
     finish(&engine, &run_id, claim, ended).await;
@@ -108,7 +111,16 @@ where
 
     /// Calls the hook with the committed end of the run.
     async fn execute(&mut self) -> Result<NotificationAction, Abandoned> {
-        let outcome = self.outcome().await?;
+        let Some(outcome) = self.outcome().await? else {
+            // The run is removed once another delivery has told of its end.
+            self.gather().await?;
+            return match self.row {
+                None => Ok(NotificationAction::Discard),
+                Some(_) => {
+                    Err(Abandoned::Corrupt(corrupt(&self.hand.run_id, "its hook is owed, and it has not ended")))
+                }
+            };
+        };
         let (effects, staging) = TerminalEffects::sealable();
         let hook = self.hand.engine.hook.clone();
         let span = tracing::info_span!("workflow.hook", run_id = %self.hand.run_id, job_id = %self.hand.job.job);
@@ -123,17 +135,19 @@ where
         }
     }
 
-    /// The end that the row tells of.
-    async fn outcome(&self) -> Result<RunOutcome, Abandoned> {
-        let (engine, run_id) = (&self.hand.engine, &self.hand.run_id);
+    /// The end that the row tells of, which may have been followed by a redrive; `None` when there is no such run.
+    async fn outcome(&self) -> Result<Option<RunOutcome>, Abandoned> {
+        let (engine, run_id, incarnation) = (&self.hand.engine, &self.hand.run_id, self.hand.incarnation);
         let gathered = self.hand.patiently(|| engine.reads.gather(run_id, Read::Durable)).await?;
-        match gathered.run {
-            Run::Ended(ended) if ended.incarnation == self.hand.incarnation => {
+        match (gathered.run, &self.row) {
+            (Run::Ended(ended), _) if ended.incarnation == incarnation && ended.redrive == self.redrive => {
                 self.hand.patiently(|| engine.reads.outcome(run_id, &ended)).await
             }
-            Run::Absent | Run::Active(_) | Run::Ended(_) => {
-                Err(Abandoned::Corrupt(corrupt(run_id, "a notification is owed, and the run has not ended")))
+            (run, Some(row)) if run.incarnation() == Some(incarnation) => {
+                let spec = self.hand.patiently(|| engine.reads.spec(run_id, incarnation)).await?;
+                Ok(spec.map(|spec| RunOutcome::told(run_id, row, &spec)))
             }
+            (Run::Absent | Run::Active(_) | Run::Ended(_), _) => Ok(None),
         }
     }
 

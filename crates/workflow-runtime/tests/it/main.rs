@@ -14,6 +14,7 @@ mod example;
 mod failures;
 mod hooks;
 mod hostile;
+mod many_ended;
 mod pipeline;
 mod power_cut;
 mod reading;

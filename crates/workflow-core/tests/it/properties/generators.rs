@@ -8,9 +8,10 @@ use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
     ActiveRun, Attempt, AttemptFailed, Attempts, CancelGraceOver, CancelRequest, CancelRequested, Claimed,
-    CorrelationKey, EndedRun, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState,
-    ObjectRef, Outcome, Phase, RetryPolicy, Run, Signal, SignalId, Signalled, Status, StepReturned, Submitted,
-    Timestamp, TurnCame, Value, WaitKey, When,
+    CorrelationKey, DoorbellMissed, EndedRun, Event, Failure, FailureKind, HandedBack, Incarnation, InputHash, Jitter,
+    JobId, KeyState, ObjectRef, Outcome, PauseRequested, Phase, RecordedStep, RedriveRequested, Remains, Resumed,
+    RetryPolicy, Run, Signal, SignalId, Signalled, Status, StepReturned, Submitted, Timestamp, TurnCame, Value,
+    WaitKey, When,
 };
 
 pub(crate) fn number() -> BoxedStrategy<u32> {
@@ -41,7 +42,8 @@ fn incarnation() -> impl Strategy<Value = Incarnation> + Clone {
     prop_oneof![5 => Just(1), 1 => Just(2)].prop_map(Incarnation::new)
 }
 
-/// Values that the run names, or that an event brings: objects are written under fresh names.
+/// Values that the run names, that its history or a signal does, or that an event brings: objects are written under
+/// fresh names.
 fn value(owner: &'static str) -> BoxedStrategy<Value> {
     let object = move |name: u8| Value::Object(ObjectRef { path: format!("{owner}/{name}"), len: u64::MAX });
     prop_oneof![any::<u8>().prop_map(|byte| Value::from(vec![byte])), any::<u8>().prop_map(object)].boxed()
@@ -70,7 +72,13 @@ pub(crate) fn kind() -> impl Strategy<Value = FailureKind> + Clone {
 }
 
 pub(crate) fn run() -> BoxedStrategy<Run> {
-    prop_oneof![1 => Just(Run::absent()), 6 => active().prop_map(Run::Active), 2 => ended()].boxed()
+    prop_oneof![1 => Just(Run::absent()), 6 => active().prop_map(Run::Active), 2 => ended().prop_map(Run::Ended)]
+        .boxed()
+}
+
+/// How often a run was brought back. Nothing counts to the last number.
+fn redrive() -> impl Strategy<Value = u32> + Clone {
+    prop_oneof![0..3_u32, Just(u32::MAX - 1)]
 }
 
 /// Up to the last revision but one: nothing counts to the last.
@@ -116,22 +124,55 @@ pub(crate) fn active() -> BoxedStrategy<ActiveRun> {
 
 pub(crate) fn active_in(phase: BoxedStrategy<Phase>) -> BoxedStrategy<ActiveRun> {
     let cancel = option::weighted(0.3, reason().prop_map(|reason| CancelRequest { reason }));
-    let held = (value("run"), option::of(signal("run")), attempts(), cancel);
-    (revision(), incarnation(), number(), job(), phase, held)
-        .prop_map(|(revision, incarnation, step, job, phase, (payload, signal, attempts, cancel))| {
-            // The one thing that no record says: a step that waits has no signal yet.
-            let signal = signal.filter(|_| !matches!(phase, Phase::Waiting { .. }));
-            ActiveRun { revision, incarnation, step, job, phase, payload, signal, attempts, cancel }
+    let held = (value("run"), option::of(signal("run")), attempts(), cancel, prop::bool::weighted(0.3));
+    let record = (revision(), incarnation(), redrive(), time());
+    (record, number(), job(), phase, held)
+        .prop_map(|(record, step, job, phase, (payload, signal, attempts, cancel, paused))| {
+            let (revision, incarnation, redrive, since) = record;
+            let signal = signal.filter(|_| has_begun(&phase));
+            ActiveRun {
+                revision,
+                incarnation,
+                redrive,
+                since,
+                step,
+                job,
+                phase,
+                payload,
+                signal,
+                attempts,
+                cancel,
+                paused,
+            }
         })
         .boxed()
 }
 
-pub(crate) fn ended() -> BoxedStrategy<Run> {
-    let status = prop_oneof![Just(Status::Succeeded), Just(Status::Failed), Just(Status::Cancelled)];
-    (revision(), incarnation(), status, option::of(value("run")), number(), time(), job(), any::<bool>())
-        .prop_map(|(revision, incarnation, status, result, final_step, ended_at, final_job, dead_letter)| {
+/// The one thing that no record says: a step that waits has a signal already.
+fn has_begun(phase: &Phase) -> bool {
+    !matches!(phase, Phase::Waiting { .. })
+}
+
+fn remains() -> BoxedStrategy<Remains> {
+    (value("run"), option::of(signal("run")), phase())
+        .prop_map(|(payload, signal, phase)| {
+            let signal = signal.filter(|_| has_begun(&phase));
+            Remains { payload, signal, phase }
+        })
+        .boxed()
+}
+
+/// A run with a result, or with remains.
+pub(crate) fn ended() -> BoxedStrategy<EndedRun> {
+    let succeeded = value("run").prop_map(|result| (Status::Succeeded, Some(result), None));
+    let status = prop_oneof![Just(Status::Failed), Just(Status::Cancelled)];
+    let other = (status, remains()).prop_map(|(status, remains)| (status, None, Some(remains)));
+    let end = prop_oneof![1 => succeeded, 3 => other];
+    (revision(), incarnation(), redrive(), end, number(), time(), job(), any::<bool>())
+        .prop_map(|(revision, incarnation, redrive, end, final_step, ended_at, final_job, dead_letter)| {
+            let (status, result, remains) = end;
             let error = (status != Status::Succeeded).then(|| "no".to_owned());
-            Run::Ended(EndedRun {
+            EndedRun {
                 revision,
                 incarnation,
                 status,
@@ -141,7 +182,9 @@ pub(crate) fn ended() -> BoxedStrategy<Run> {
                 ended_at,
                 final_job,
                 dead_letter,
-            })
+                redrive,
+                remains,
+            }
         })
         .boxed()
 }
@@ -157,7 +200,8 @@ fn next_job() -> impl Strategy<Value = JobId> + Clone {
 }
 
 pub(crate) fn event() -> BoxedStrategy<Event> {
-    prop_oneof![2 => submitted(), 2 => claimed(), 5 => attempt_event(), 2 => signalled(), 2 => cancel_requested()]
+    let wishes = prop_oneof![cancel_requested(), pause_requested(), resumed(), redrive_requested()];
+    prop_oneof![2 => submitted(), 3 => claimed(), 5 => attempt_event(), 2 => signalled(), 4 => wishes, 1 => doorbell_missed()]
         .boxed()
 }
 
@@ -169,7 +213,14 @@ pub(crate) fn attempt_event() -> BoxedStrategy<Event> {
 /// The attempt that the event is about.
 pub(crate) fn attempt_of(event: &mut Event) -> Option<&mut Attempt> {
     match event {
-        Event::Submitted(_) | Event::Claimed(_) | Event::Signalled(_) | Event::CancelRequested(_) => None,
+        Event::Submitted(_)
+        | Event::Claimed(_)
+        | Event::Signalled(_)
+        | Event::CancelRequested(_)
+        | Event::PauseRequested(_)
+        | Event::Resumed(_)
+        | Event::RedriveRequested(_)
+        | Event::DoorbellMissed(_) => None,
         Event::TurnCame(event) => Some(&mut event.attempt),
         Event::StepReturned(event) => Some(&mut event.attempt),
         Event::StepFailed(event) => Some(&mut event.attempt),
@@ -188,9 +239,35 @@ pub(crate) fn aimed(mut event: Event, run: &ActiveRun) -> Event {
     }
     match event {
         Event::Claimed(event) => {
-            Event::Claimed(Claimed { incarnation, job, deliveries: next_delivery(event.deliveries), ..event })
+            let deliveries = next_delivery(event.deliveries);
+            // Some of them were overtaken.
+            let recorded = event.recorded.map(|Attempt { deliveries, .. }| {
+                let job = job.clone();
+                Attempt { incarnation, step, job, deliveries: deliveries.saturating_add(run.attempts.base / 2) }
+            });
+            Event::Claimed(Claimed { incarnation, job, deliveries, recorded, ..event })
         }
         Event::Signalled(event) => Event::Signalled(Signalled { incarnation, step, ..event }),
+        Event::DoorbellMissed(event) => Event::DoorbellMissed(DoorbellMissed { job, ..event }),
+        event => event,
+    }
+}
+
+/// `event`, made to fit a run that is over: it is about its final job, and about the keys that it waited for.
+pub(crate) fn aimed_at_end(event: Event, run: &EndedRun) -> Event {
+    match event {
+        Event::Claimed(event) => {
+            Event::Claimed(Claimed { incarnation: run.incarnation, job: run.final_job.clone(), ..event })
+        }
+        Event::RedriveRequested(event) => {
+            let from = event.from.map(|from| RecordedStep { step: from.step.min(run.final_step), ..from });
+            let phase = run.remains.as_ref().map(|remains| &remains.phase);
+            let keys = if let Some(Phase::Waiting { keys, .. }) = phase { keys.as_slice() } else { &[] };
+            // What the slots hold is drawn for other keys; beyond those, they hold nothing.
+            let states = event.keys.into_iter().map(|key| key.state).chain(std::iter::repeat(KeyState::Free));
+            let keys = keys.iter().cloned().zip(states).map(|(key, state)| wait_key(key, state)).collect();
+            Event::RedriveRequested(RedriveRequested { from, keys, ..event })
+        }
         event => event,
     }
 }
@@ -199,6 +276,7 @@ pub(crate) fn aimed(mut event: Event, run: &ActiveRun) -> Event {
 pub(crate) fn event_at(run: &Run, event: Event, aim: bool) -> Event {
     match run {
         Run::Active(active) if aim => aimed(event, active),
+        Run::Ended(ended) if aim => aimed_at_end(event, ended),
         Run::Absent | Run::Active(_) | Run::Ended(_) => event,
     }
 }
@@ -214,50 +292,87 @@ fn submitted() -> BoxedStrategy<Event> {
 }
 
 pub(crate) fn claimed() -> BoxedStrategy<Event> {
-    (incarnation(), job(), number(), number(), time(), next_job())
-        .prop_map(|(incarnation, job, deliveries, max_attempts, now, next_job)| {
-            Event::Claimed(Claimed { incarnation, job, deliveries, max_attempts, now, next_job })
+    let recorded = option::weighted(0.2, attempt());
+    (incarnation(), job(), number(), number(), time(), next_job(), recorded, any::<bool>())
+        .prop_map(|(incarnation, job, deliveries, max_attempts, now, next_job, recorded, requeued)| {
+            Event::Claimed(Claimed { incarnation, job, deliveries, max_attempts, now, next_job, recorded, requeued })
         })
         .boxed()
 }
 
 fn turn_came() -> BoxedStrategy<Event> {
-    (attempt(), time()).prop_map(|(attempt, now)| Event::TurnCame(TurnCame { attempt, now })).boxed()
+    (attempt(), time(), next_job())
+        .prop_map(|(attempt, now, next_job)| Event::TurnCame(TurnCame { attempt, now, next_job }))
+        .boxed()
 }
 
 fn cancel_grace_over() -> BoxedStrategy<Event> {
     (attempt(), time()).prop_map(|(attempt, now)| Event::CancelGraceOver(CancelGraceOver { attempt, now })).boxed()
 }
 
-fn cancel_requested() -> BoxedStrategy<Event> {
+pub(crate) fn cancel_requested() -> BoxedStrategy<Event> {
     (reason(), any::<bool>(), time())
         .prop_map(|(reason, in_hand, now)| Event::CancelRequested(CancelRequested { reason, in_hand, now }))
         .boxed()
 }
 
+pub(crate) fn pause_requested() -> BoxedStrategy<Event> {
+    time().prop_map(|now| Event::PauseRequested(PauseRequested { now })).boxed()
+}
+
+pub(crate) fn resumed() -> BoxedStrategy<Event> {
+    (any::<bool>(), time(), next_job())
+        .prop_map(|(has_doorbell, now, next_job)| Event::Resumed(Resumed { has_doorbell, now, next_job }))
+        .boxed()
+}
+
+pub(crate) fn redrive_requested() -> BoxedStrategy<Event> {
+    let from = (number(), value("history"), option::of(signal("history")))
+        .prop_map(|(step, payload, signal)| RecordedStep { step, payload, signal });
+    (option::of(from), option::of(value("event")), wait_keys(), time(), next_job())
+        .prop_map(|(from, payload, keys, now, next_job)| {
+            Event::RedriveRequested(RedriveRequested { from, payload, keys, now, next_job })
+        })
+        .boxed()
+}
+
+pub(crate) fn doorbell_missed() -> BoxedStrategy<Event> {
+    (job(), time(), next_job())
+        .prop_map(|(job, now, next_job)| Event::DoorbellMissed(DoorbellMissed { job, now, next_job }))
+        .boxed()
+}
+
 pub(crate) fn signalled() -> BoxedStrategy<Event> {
-    (signal("event"), incarnation(), number(), time(), next_job())
+    (signal("signal"), incarnation(), number(), time(), next_job())
         .prop_map(|(signal, incarnation, step, now, next_job)| {
             Event::Signalled(Signalled { signal, incarnation, step, now, next_job })
         })
         .boxed()
 }
 
-/// A wait on one key or more, whatever their slots hold. Sometimes a key is named twice, or none is.
-fn on_signal() -> BoxedStrategy<When> {
-    let state = prop_oneof![
-        4 => Just(KeyState::Free),
-        1 => Just(KeyState::Taken),
-        2 => signal("event").prop_map(KeyState::Buffered),
-    ];
-    let wait_key = (key(), state).prop_map(|(key, state)| match state {
+/// A key whose slot holds `state`: a signal on it, if any.
+fn wait_key(key: CorrelationKey, state: KeyState) -> WaitKey {
+    match state {
         KeyState::Free | KeyState::Taken => WaitKey { key, state },
         KeyState::Buffered(signal) => {
             let signal = Signal { key: key.clone(), ..signal };
             WaitKey { key, state: KeyState::Buffered(signal) }
         }
-    });
-    (vec(wait_key, 0..4), option::of(time())).prop_map(|(keys, until)| When::OnSignal { keys, until }).boxed()
+    }
+}
+
+/// One key or more, whatever their slots hold. Sometimes a key is named twice, or none is.
+fn wait_keys() -> BoxedStrategy<Vec<WaitKey>> {
+    let state = prop_oneof![
+        4 => Just(KeyState::Free),
+        1 => Just(KeyState::Taken),
+        2 => signal("event").prop_map(KeyState::Buffered),
+    ];
+    vec((key(), state).prop_map(|(key, state)| wait_key(key, state)), 0..4).boxed()
+}
+
+fn on_signal() -> BoxedStrategy<When> {
+    (wait_keys(), option::of(time())).prop_map(|(keys, until)| When::OnSignal { keys, until }).boxed()
 }
 
 pub(crate) fn outcome() -> BoxedStrategy<Outcome> {

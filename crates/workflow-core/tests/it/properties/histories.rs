@@ -1,76 +1,27 @@
 //! Random histories of one run over a model of the queue: deliveries that end without a word, leases that expire under
-//! a running attempt, decisions that a crash forgets, early and stale doorbells, hand-backs, waits for signals that come
-//! before them, during them or never, and cancellations.
+//! a running attempt, decisions that a crash forgets, early and stale doorbells, hand-backs, outcomes that are written
+//! down, waits for signals that come before them, during them or never, cancellations, pauses, redrives, and an operator
+//! who takes doorbells away and puts dead ones back.
 
+mod moves;
 mod slots;
+mod wishes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::subsequence;
 use workflow_core::{
-    Action, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, Effect, Event, Failure, FailureKind,
-    HandedBack, Incarnation, InputHash, JobId, Outcome, Reason, RetryPolicy, Run, Signalled, StepReturned, Submitted,
-    Timestamp, Transition, TurnCame, Value, When, decide,
+    Action, ActiveRun, Attempt, AttemptFailed, CancelGraceOver, Claimed, Effect, Event, Failure, FailureKind,
+    HandedBack, Incarnation, JobId, Outcome, Reason, RecordedStep, RetryPolicy, Run, StepReturned, Timestamp,
+    Transition, TurnCame, Value, When,
 };
 
 use super::config;
-use super::generators::kind;
-use super::invariants::check;
+use super::invariants::checked;
+use moves::{Move, Reply, a_move};
 use slots::{KEYS, Slots, key};
-
-/// One thing that happens. An index picks among the deliveries, or attempts, that there are.
-#[derive(Clone, Debug)]
-enum Move {
-    Submit { input: u8, delay_ms: Option<u64> },
-    Wait { ms: u64 },
-    Deliver { forgotten: bool },
-    DeliverStale { job: usize, deliveries: u32 },
-    Turn { attempt: usize },
-    Continue { attempt: usize, delay_ms: Option<u64>, inline: bool },
-    Succeed { attempt: usize },
-    Fail { attempt: usize, kind: FailureKind, retry_after_ms: Option<u64> },
-    HandBack { attempt: usize },
-    Await { attempt: usize, keys: Vec<usize>, timeout_ms: Option<u64>, taken: bool, inline: bool },
-    Signal { key: usize },
-    Cancel { overlooked: bool },
-    GraceOver { attempt: usize },
-    ExpireLease,
-    Crash,
-}
-
-fn a_move() -> impl Strategy<Value = Move> {
-    let delay = || proptest::option::weighted(0.4, 0..30_u64);
-    let attempt = 0..4_usize;
-    prop_oneof![
-        1 => (0..2_u8, delay()).prop_map(|(input, delay_ms)| Move::Submit { input, delay_ms }),
-        3 => (0..40_u64).prop_map(|ms| Move::Wait { ms }),
-        8 => prop::bool::weighted(0.1).prop_map(|forgotten| Move::Deliver { forgotten }),
-        1 => (0..9_usize, 0..9_u32).prop_map(|(job, deliveries)| Move::DeliverStale { job, deliveries }),
-        4 => attempt.clone().prop_map(|attempt| Move::Turn { attempt }),
-        3 => (attempt.clone(), delay(), any::<bool>())
-            .prop_map(|(attempt, delay_ms, inline)| Move::Continue { attempt, delay_ms, inline }),
-        1 => attempt.clone().prop_map(|attempt| Move::Succeed { attempt }),
-        2 => (attempt.clone(), kind(), delay())
-            .prop_map(|(attempt, kind, retry_after_ms)| Move::Fail { attempt, kind, retry_after_ms }),
-        2 => attempt.clone().prop_map(|attempt| Move::HandBack { attempt }),
-        4 => an_await(),
-        3 => (0..KEYS).prop_map(|key| Move::Signal { key }),
-        1 => prop::bool::weighted(0.3).prop_map(|overlooked| Move::Cancel { overlooked }),
-        1 => attempt.prop_map(|attempt| Move::GraceOver { attempt }),
-        4 => Just(Move::ExpireLease),
-        3 => Just(Move::Crash),
-    ]
-}
-
-fn an_await() -> impl Strategy<Value = Move> {
-    let keys = subsequence((0..KEYS).collect::<Vec<_>>(), 1..=KEYS).prop_shuffle();
-    let timeout = proptest::option::weighted(0.7, 0..40_u64);
-    (0..4_usize, keys, timeout, prop::bool::weighted(0.02), any::<bool>())
-        .prop_map(|(attempt, keys, timeout_ms, taken, inline)| Move::Await { attempt, keys, timeout_ms, taken, inline })
-}
 
 /// A delivery that this process still holds something of: it runs, or is parked.
 #[derive(Clone, Debug)]
@@ -79,12 +30,32 @@ struct Held {
     parked: bool,
     /// A later delivery was decided, or the job was replaced.
     overtaken: bool,
+    /// What it has written down that it answers.
+    answer: Option<Answer>,
+}
+
+/// What a runner has answered.
+#[derive(Clone, Debug)]
+enum Answer {
+    Continue(Option<Timestamp>),
+    Await { keys: Vec<usize>, until: Option<Timestamp>, taken: bool },
+    Succeed,
+    GiveUp { cancels: bool },
+}
+
+/// An outcome that was written down.
+#[derive(Clone, Debug)]
+struct Recorded {
+    attempt: Attempt,
+    answer: Answer,
+    overtaken: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
     deliveries: u32,
     claimed: bool,
+    requeued: bool,
 }
 
 struct World {
@@ -92,10 +63,20 @@ struct World {
     max_attempts: u32,
     now: Timestamp,
     jobs: BTreeMap<JobId, Job>,
+    dead: BTreeSet<JobId>,
+    /// The deliveries that are over, until the queue knows: whoever asks for something may come between.
+    unsettled: Vec<(JobId, u32, Action)>,
+    /// The job that an operator took away.
+    removed: Option<JobId>,
     rung: Vec<JobId>,
     held: Vec<Held>,
-    /// The starts of each step, those aside that were handed back.
-    starts: BTreeMap<u32, u32>,
+    recorded: Option<Recorded>,
+    /// The steps that are over, as they were when they began.
+    history: BTreeMap<u32, RecordedStep>,
+    /// The starts of each step after each redrive, those aside that were handed back.
+    starts: BTreeMap<(u32, u32), u32>,
+    /// Those that nobody counts, because their doorbell was taken away.
+    uncounted: BTreeMap<(u32, u32), u32>,
     slots: Slots,
 }
 
@@ -104,8 +85,25 @@ type Checked = Result<(), TestCaseError>;
 impl World {
     fn new(max_attempts: u32) -> Self {
         let now = Timestamp::from_millis(1_000);
-        let (jobs, rung, held, starts, slots) = Default::default();
-        Self { run: Run::absent(), max_attempts, now, jobs, rung, held, starts, slots }
+        let (jobs, dead, unsettled, removed, rung, held, recorded) = Default::default();
+        let (history, starts, uncounted, slots) = Default::default();
+        let run = Run::absent();
+        Self {
+            run,
+            max_attempts,
+            now,
+            jobs,
+            dead,
+            unsettled,
+            removed,
+            rung,
+            held,
+            recorded,
+            history,
+            starts,
+            uncounted,
+            slots,
+        }
     }
 
     fn next_job(&mut self) -> JobId {
@@ -120,137 +118,196 @@ impl World {
 
     /// Decides, checks what must hold for every decision, and commits.
     fn commit(&mut self, event: Event) -> Result<Transition, TestCaseError> {
-        let transition = decide(&self.run, event);
-        check(&self.run, &transition)?;
+        let transition = checked(&self.run, event)?;
         self.slots.commit(&transition)?;
         for effect in &transition.effects {
-            match effect {
-                Effect::EnqueueStep { job, .. } => {
-                    self.jobs.insert(job.clone(), Job::default());
-                    self.held.iter_mut().for_each(|held| held.overtaken = true);
+            match (effect, &self.run) {
+                (Effect::EnqueueStep { job, .. }, _) => drop(self.jobs.insert(job.clone(), Job::default())),
+                (Effect::DropDoorbell(job), _) => {
+                    self.dead.remove(job);
+                    // One that somebody holds stays, and is stale.
+                    if self.jobs.get(job).is_some_and(|entry| !entry.claimed) {
+                        self.jobs.remove(job);
+                    }
                 }
-                Effect::DropDoorbell(job) => drop(self.jobs.remove(job)),
+                (Effect::RecordStep, Run::Active(run)) => {
+                    let ActiveRun { step, payload, signal, .. } = run.clone();
+                    self.history.insert(step, RecordedStep { step, payload, signal });
+                }
                 _ => {}
             }
         }
+        self.excuse(&transition);
         self.run = transition.next.clone();
-        if let Run::Ended(_) = self.run {
-            self.held.iter_mut().for_each(|held| held.overtaken = true);
-        }
+        let run = self.run.clone();
+        self.overtake(
+            |attempt| !matches!(&run, Run::Active(run) if run.job == attempt.job && run.step == attempt.step),
+        );
         Ok(transition)
     }
 
+    /// Commits what somebody asked for, and no delivery brought.
+    fn wish(&mut self, event: Event) -> Result<Reason, TestCaseError> {
+        let transition = self.commit(event)?;
+        prop_assert_eq!(transition.action, Action::None);
+        Ok(transition.reason)
+    }
+
+    /// The doorbell that was taken away may have been delivered, and its attempt begun.
+    fn excuse(&mut self, transition: &Transition) {
+        if let (Run::Active(before), Run::Active(after)) = (&self.run, &transition.next)
+            && before.job != after.job
+            && self.removed.take_if(|removed| *removed == before.job).is_some()
+            && matches!(transition.reason, Reason::RungAgain | Reason::Resumed)
+        {
+            *self.uncounted.entry((before.redrive, before.step)).or_default() += 1;
+        }
+    }
+
+    /// Whatever these attempts report is late from now on.
+    fn overtake(&mut self, which: impl Fn(&Attempt) -> bool) {
+        self.held.iter_mut().for_each(|held| held.overtaken |= which(&held.attempt));
+        self.recorded.iter_mut().for_each(|recorded| recorded.overtaken |= which(&recorded.attempt));
+    }
+
     fn apply(&mut self, next: Move) -> Checked {
+        if next == Move::Crash {
+            self.unsettled.clear();
+        }
+        if !next.is_wish() {
+            self.settle();
+        }
         match next {
             Move::Submit { input, delay_ms } => self.submit(input, delay_ms)?,
             Move::Wait { ms } => self.now = self.now.after(Duration::from_millis(ms)),
             Move::Deliver { forgotten } => self.deliver(forgotten)?,
             Move::DeliverStale { job, deliveries } => self.deliver_stale(job, deliveries)?,
             Move::Turn { attempt } => self.turn(attempt)?,
-            Move::Continue { attempt, delay_ms, inline } => {
-                let outcome = Outcome::Continue {
-                    payload: Value::from("next"),
-                    when: self.later(delay_ms).map_or(When::Now, When::At),
-                };
-                self.answer(attempt, outcome, inline)?;
-            }
-            Move::Succeed { attempt } => {
-                self.answer(attempt, Outcome::Succeed { result: Value::from("result") }, true)?;
-            }
+            Move::Answer { attempt, reply, inline } => self.answer(attempt, reply, inline)?,
+            Move::Record { attempt, reply } => self.record(attempt, reply),
             Move::Fail { attempt, kind, retry_after_ms } => self.fail(attempt, kind, retry_after_ms)?,
             Move::HandBack { attempt } => self.hand_back(attempt)?,
-            Move::Await { attempt, keys, timeout_ms, taken, inline } => {
-                let keys = keys.into_iter().map(|index| self.slots.look_up(key(index), taken)).collect();
-                let when = When::OnSignal { keys, until: self.later(timeout_ms) };
-                self.answer(attempt, Outcome::Continue { payload: Value::from("next"), when }, inline)?;
-            }
             Move::Signal { key } => self.signal(key)?,
             Move::Cancel { overlooked } => self.cancel(overlooked)?,
             Move::GraceOver { attempt } => self.grace_over(attempt)?,
+            Move::Pause => self.pause()?,
+            Move::Resume { stale } => self.resume(stale)?,
+            Move::Redrive { from, payload, taken } => self.redrive(from, payload, taken)?,
+            Move::RemoveDoorbell => self.remove_doorbell(),
+            Move::MissDoorbell { stale } => self.miss_doorbell(stale)?,
+            Move::Requeue => self.requeue(),
             Move::ExpireLease => self.jobs.values_mut().for_each(|job| job.claimed = false),
             Move::Crash => {
                 self.held.clear();
                 self.jobs.values_mut().for_each(|job| job.claimed = false);
             }
         }
-        if let Run::Active(active) = &self.run {
-            let rings = self.jobs.contains_key(&active.job);
-            prop_assert_eq!(rings, active.phase.has_doorbell(), "the run's doorbell is gone");
-        }
+        self.check_doorbell()?;
         self.slots.check(&self.run)?;
         self.slots.check_none_lost()
     }
 
-    fn submit(&mut self, input: u8, delay_ms: Option<u64>) -> Checked {
-        let first = self.run == Run::Absent;
-        let job = self.next_job();
-        let event = Submitted {
-            incarnation: Incarnation::new(self.rung.len() as u128),
-            job,
-            input: Value::from(vec![input]),
-            input_hash: InputHash([input; 32]),
-            stored_input_hash: (!first).then_some(InputHash([0; 32])),
-            now: self.now,
-            run_at: self.later(delay_ms),
-        };
-        let transition = self.commit(Event::Submitted(event))?;
-        prop_assert_eq!(transition.action, Action::None);
+    fn check_doorbell(&self) -> Checked {
+        let Run::Active(active) = &self.run else { return Ok(()) };
+        let rings = self.jobs.contains_key(&active.job);
+        let removed = self.removed.as_ref() == Some(&active.job);
+        prop_assert!(rings || removed || !active.needs_doorbell(), "the run's doorbell is gone");
+        // One that was there at the pause may ring in it.
+        prop_assert!(!rings || active.paused || active.needs_doorbell(), "a doorbell rings for nothing");
         Ok(())
     }
 
     /// Delivers a job that nobody has claimed. Forgotten: the process dies before the decision commits.
     fn deliver(&mut self, forgotten: bool) -> Checked {
         let Some((job, entry)) = self.jobs.iter_mut().find(|(_, entry)| !entry.claimed) else { return Ok(()) };
-        *entry = Job { deliveries: entry.deliveries + 1, claimed: !forgotten };
-        let (job, deliveries) = (job.clone(), entry.deliveries);
-        if forgotten { Ok(()) } else { self.claim(job, deliveries) }
+        *entry = Job { deliveries: entry.deliveries + 1, claimed: !forgotten, ..*entry };
+        let (job, entry) = (job.clone(), *entry);
+        if forgotten { Ok(()) } else { self.claim(job, entry) }
     }
 
+    /// Delivers a job that is settled, or never was in the queue. The run's own is neither.
     fn deliver_stale(&mut self, job: usize, deliveries: u32) -> Checked {
-        let Some(job) = self.rung.get(job).filter(|job| !self.jobs.contains_key(job)).cloned() else { return Ok(()) };
+        let is_current = |job: &JobId| matches!(&self.run, Run::Active(run) if run.job == *job);
+        let stale = self.rung.get(job).filter(|job| !self.jobs.contains_key(job) && !is_current(job)).cloned();
+        let Some(job) = stale else { return Ok(()) };
         let before = self.run.clone();
-        self.claim(job, deliveries)?;
+        self.claim(job, Job { deliveries, ..Job::default() })?;
         prop_assert_eq!(&self.run, &before);
         Ok(())
     }
 
-    fn claim(&mut self, job: JobId, deliveries: u32) -> Checked {
+    fn claim(&mut self, job: JobId, Job { deliveries, requeued, .. }: Job) -> Checked {
         let before = self.run.clone();
         let incarnation = before.incarnation().unwrap_or(Incarnation::new(0));
         let (max_attempts, now, next_job) = (self.max_attempts, self.now, self.next_job());
-        let event = Claimed { incarnation, job: job.clone(), deliveries, max_attempts, now, next_job };
-        let transition = self.commit(Event::Claimed(event))?;
-        let parked = match transition.action {
+        let recorded = self.recorded.as_ref().map(|recorded| recorded.attempt.clone());
+        let event = Event::Claimed(Claimed {
+            incarnation,
+            job: job.clone(),
+            deliveries,
+            max_attempts,
+            now,
+            next_job,
+            recorded,
+            requeued,
+        });
+        let action = self.commit(event)?.action;
+        let parked = match action {
             Action::Execute { attempt } => {
                 prop_assert!((1..=max_attempts).contains(&attempt));
                 false
             }
             Action::Park => true,
             Action::Ack | Action::DeadLetter | Action::Discard => {
-                self.settle(&job, deliveries);
+                self.unsettled.push((job, deliveries, action));
                 return Ok(());
             }
+            Action::Replay => false,
             Action::Advance | Action::None => return Err(TestCaseError::fail("no answer to a claim")),
         };
         let Run::Active(active) = &before else { return Err(TestCaseError::fail("started a run that is not active")) };
-        prop_assert!(active.phase.due().is_none_or(|due| due <= now), "started before its time");
-        self.held.iter_mut().for_each(|held| held.overtaken = true);
         let attempt = Attempt { incarnation, step: active.step, job, deliveries };
-        self.held.push(Held { attempt, parked, overtaken: false });
+        if action == Action::Replay {
+            return self.replay(attempt);
+        }
+        prop_assert!(active.phase.due().is_none_or(|due| due <= now), "started before its time");
+        self.overtake(|_| true);
+        self.held.push(Held { attempt, parked, overtaken: false, answer: None });
         if parked { Ok(()) } else { self.started(active.step) }
     }
 
+    /// Applies what was written down. The claim has written nothing: whatever comes between makes it be decided anew.
+    fn replay(&mut self, attempt: Attempt) -> Checked {
+        let Some(Recorded { answer, overtaken, .. }) = self.recorded.clone() else {
+            return Err(TestCaseError::fail("nothing was written down"));
+        };
+        prop_assert!(!overtaken, "an attempt had overtaken it");
+        let held = Held { attempt, parked: false, overtaken: false, answer: None };
+        self.give(held, &answer, true)
+    }
+
     fn started(&mut self, step: u32) -> Checked {
-        let starts = self.starts.entry(step).or_default();
+        let Run::Active(run) = &self.run else { return Err(TestCaseError::fail("no run to start a step of")) };
+        prop_assert!(!run.paused, "step {} started while the run was paused", step);
+        let counts = self.recorded.as_ref().is_some_and(|recorded| !recorded.overtaken);
+        prop_assert!(!counts, "step {} had an outcome", step);
+        let key = (run.redrive, step);
+        let starts = self.starts.entry(key).or_default();
         *starts += 1;
-        prop_assert!(*starts <= self.max_attempts, "step {} started {} times", step, starts);
+        let limit = self.max_attempts + self.uncounted.get(&key).copied().unwrap_or(0);
+        prop_assert!(*starts <= limit, "step {} started {} times", step, starts);
         self.slots.started(&self.run)
     }
 
-    /// Removes the job if the delivery still holds it.
-    fn settle(&mut self, job: &JobId, deliveries: u32) {
-        if self.jobs.get(job).is_some_and(|entry| entry.claimed && entry.deliveries == deliveries) {
-            self.jobs.remove(job);
+    /// Settles what was decided. A job goes only if the delivery still holds it.
+    fn settle(&mut self) {
+        for (job, deliveries, action) in std::mem::take(&mut self.unsettled) {
+            if self.jobs.get(&job).is_some_and(|entry| entry.claimed && entry.deliveries == deliveries) {
+                self.jobs.remove(&job);
+                if action == Action::DeadLetter {
+                    self.dead.insert(job);
+                }
+            }
         }
     }
 
@@ -265,8 +322,8 @@ impl World {
         let parked: Vec<usize> = (0..self.held.len()).filter(|&at| self.held[at].parked).collect();
         let Some(&at) = parked.iter().cycle().nth(index) else { return Ok(()) };
         let held = self.held.remove(at);
-        let transition =
-            self.reported(&held, Event::TurnCame(TurnCame { attempt: held.attempt.clone(), now: self.now }))?;
+        let (attempt, now, next_job) = (held.attempt.clone(), self.now, self.next_job());
+        let transition = self.reported(&held, Event::TurnCame(TurnCame { attempt, now, next_job }))?;
         if let Action::Execute { attempt } = transition.action {
             prop_assert!((1..=self.max_attempts).contains(&attempt));
             let step = held.attempt.step;
@@ -281,18 +338,62 @@ impl World {
         let transition = self.commit(event)?;
         prop_assert_eq!(transition.action == Action::Discard, held.overtaken, "{:?} {:?}", held, transition);
         if !matches!(transition.action, Action::Execute { .. } | Action::Advance) {
-            self.settle(&held.attempt.job, held.attempt.deliveries);
+            self.unsettled.push((held.attempt.job.clone(), held.attempt.deliveries, transition.action));
         }
         Ok(transition)
     }
 
-    fn answer(&mut self, index: usize, outcome: Outcome, inline: bool) -> Checked {
-        let Some(mut held) = self.running(index) else { return Ok(()) };
+    /// An attempt that runs answers, as it has written down if it has.
+    fn answer(&mut self, index: usize, reply: Reply, inline: bool) -> Checked {
+        let Some(held) = self.running(index) else { return Ok(()) };
+        let answer = held.answer.clone().unwrap_or_else(|| self.answer_of(reply));
+        self.give(held, &answer, inline)
+    }
+
+    /// An attempt that runs writes down what it answers, late or not, and takes the place of what was there.
+    fn record(&mut self, index: usize, reply: Reply) {
+        let answer = self.answer_of(reply);
+        let Some(mut held) = self.running(index) else { return };
+        if held.answer.is_none() {
+            let (attempt, overtaken) = (held.attempt.clone(), held.overtaken);
+            self.recorded = Some(Recorded { attempt, answer: answer.clone(), overtaken });
+            held.answer = Some(answer);
+        }
+        self.held.push(held);
+    }
+
+    fn answer_of(&self, reply: Reply) -> Answer {
+        match reply {
+            Reply::Continue { delay_ms } => Answer::Continue(self.later(delay_ms)),
+            Reply::Await { keys, timeout_ms, taken } => Answer::Await { keys, until: self.later(timeout_ms), taken },
+            Reply::Succeed => Answer::Succeed,
+            Reply::GiveUp { cancels } => Answer::GiveUp { cancels },
+        }
+    }
+
+    /// The outcome that `answer` is by now, for what the slots hold changes.
+    fn outcome(&self, answer: &Answer) -> Outcome {
+        let go_on = |when| Outcome::Continue { payload: Value::from("next"), when };
+        let reason = || "why".to_owned();
+        match answer {
+            Answer::Continue(due) => go_on(due.map_or(When::Now, When::At)),
+            Answer::Await { keys, until, taken } => {
+                let keys = keys.iter().map(|index| self.slots.look_up(key(*index), *taken)).collect();
+                go_on(When::OnSignal { keys, until: *until })
+            }
+            Answer::Succeed => Outcome::Succeed { result: Value::from("result") },
+            Answer::GiveUp { cancels: true } => Outcome::Cancel { reason: reason() },
+            Answer::GiveUp { cancels: false } => Outcome::Fail { reason: reason() },
+        }
+    }
+
+    fn give(&mut self, mut held: Held, answer: &Answer, inline: bool) -> Checked {
         let (attempt, now, next_job) = (held.attempt.clone(), self.now, self.next_job());
+        let outcome = self.outcome(answer);
         let event = Event::StepReturned(StepReturned { attempt, outcome, now, next_job, inline });
         if self.reported(&held, event)?.action == Action::Advance {
-            self.held.iter_mut().for_each(|held| held.overtaken = true);
             held.attempt.step += 1;
+            held.answer = None;
             let step = held.attempt.step;
             self.held.push(held);
             self.started(step)?;
@@ -302,6 +403,10 @@ impl World {
 
     fn fail(&mut self, index: usize, kind: FailureKind, retry_after_ms: Option<u64>) -> Checked {
         let Some(held) = self.running(index) else { return Ok(()) };
+        if held.answer.is_some() {
+            self.held.push(held);
+            return Ok(());
+        }
         let event = AttemptFailed {
             attempt: held.attempt.clone(),
             failure: Failure { kind, message: "no".to_owned() },
@@ -322,34 +427,13 @@ impl World {
         let held = self.held.remove(at);
         let (attempt, now, next_job) = (held.attempt.clone(), self.now, self.next_job());
         let event = Event::HandedBack(HandedBack { attempt, now, next_job });
-        let action = self.reported(&held, event)?.action;
-        if action == Action::Ack && !held.parked {
-            *self.starts.get_mut(&held.attempt.step).expect("it started") -= 1;
+        self.reported(&held, event)?;
+        if let Run::Active(run) = &self.run
+            && !held.overtaken
+            && !held.parked
+        {
+            *self.starts.get_mut(&(run.redrive, held.attempt.step)).expect("it started") -= 1;
         }
-        Ok(())
-    }
-
-    /// A signal goes to whoever waits, or to the buffer.
-    fn signal(&mut self, index: usize) -> Checked {
-        let (signal, waiter) = self.slots.send(key(index));
-        let Some((incarnation, step)) = waiter else {
-            self.slots.buffer(signal);
-            return Ok(());
-        };
-        let (now, next_job) = (self.now, self.next_job());
-        let transition = self.commit(Event::Signalled(Signalled { signal, incarnation, step, now, next_job }))?;
-        prop_assert_eq!(transition.reason, Reason::Signalled, "a slot names a run that does not wait");
-        Ok(())
-    }
-
-    /// Overlooked: the delivery began after somebody had looked whether there is one.
-    fn cancel(&mut self, overlooked: bool) -> Checked {
-        let is_claimed = match &self.run {
-            Run::Active(run) => self.jobs.get(&run.job).is_some_and(|job| job.claimed),
-            Run::Absent | Run::Ended(_) => false,
-        };
-        let in_hand = is_claimed && !overlooked;
-        self.commit(Event::CancelRequested(CancelRequested { reason: None, in_hand, now: self.now }))?;
         Ok(())
     }
 
@@ -389,9 +473,11 @@ proptest! {
         world.apply(Move::Crash)?;
         world.apply(Move::Wait { ms: 1_000_000 })?;
         for _ in 0..200 {
+            world.apply(Move::MissDoorbell { stale: 0 })?;
+            world.apply(Move::Resume { stale: false })?;
             world.apply(Move::Deliver { forgotten: false })?;
             world.apply(Move::Turn { attempt: 0 })?;
-            world.apply(Move::Succeed { attempt: 0 })?;
+            world.apply(Move::Answer { attempt: 0, reply: Reply::Succeed, inline: true })?;
             for key in 0..KEYS {
                 world.apply(Move::Signal { key })?;
             }

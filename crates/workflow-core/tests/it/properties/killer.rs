@@ -155,19 +155,27 @@ impl World {
         let (run, deliveries) = (entry.run, entry.deliveries);
         let next_job = self.new_job();
         let incarnation = Incarnation::new(run as u128);
-        let event =
-            Claimed { incarnation, job: job.clone(), deliveries, max_attempts: MAX_ATTEMPTS, now: NOW, next_job };
+        let event = Claimed {
+            incarnation,
+            job: job.clone(),
+            deliveries,
+            max_attempts: MAX_ATTEMPTS,
+            now: NOW,
+            next_job,
+            recorded: None,
+            requeued: false,
+        };
         match self.commit(run, Event::Claimed(event)).action {
             Action::Execute { attempt } => self.start(job, attempt),
             Action::Park => self.suspects.push_back(job.clone()),
             Action::Ack | Action::DeadLetter | Action::Discard => drop(self.jobs.remove(job)),
-            Action::Advance | Action::None => panic!("no answer to a claim"),
+            Action::Replay | Action::Advance | Action::None => panic!("no answer to a claim"),
         }
     }
 
     fn turn(&mut self) {
         let job = self.suspects.pop_front().expect("a suspect waits");
-        let event = Event::TurnCame(TurnCame { attempt: self.attempt(&job), now: NOW });
+        let event = Event::TurnCame(TurnCame { attempt: self.attempt(&job), now: NOW, next_job: self.new_job() });
         let transition = self.commit(self.jobs[&job].run, event);
         let Action::Execute { attempt } = transition.action else { panic!("{transition:?}") };
         self.start(&job, attempt);

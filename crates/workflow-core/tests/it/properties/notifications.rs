@@ -85,6 +85,7 @@ proptest! {
         run.attempts.base = run.attempts.base.min(u32::MAX - 1);
         // What only a step has.
         run.cancel = None;
+        run.paused = false;
         run.phase = Phase::Ready;
         failed.attempt.incarnation = run.incarnation;
         failed.attempt.step = run.step;

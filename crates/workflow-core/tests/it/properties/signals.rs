@@ -11,7 +11,7 @@ use super::config;
 use super::generators::{
     active, active_in, aimed, attempt_event, claimed, event, outcome, phase, signalled, step_returned, time, waiting,
 };
-use super::invariants::check;
+use super::invariants::checked;
 
 /// A run that waits and was asked for nothing else.
 fn waiting_run() -> impl Strategy<Value = ActiveRun> {
@@ -41,9 +41,10 @@ proptest! {
         let active = run.clone();
         let mut run = Run::Active(run);
         for event in events {
-            let transition = decide(&run, aimed(event, &active));
-            check(&run, &transition)?;
-            run = transition.next;
+            run = checked(&run, aimed(event, &active))?.next;
+            if let Run::Ended(_) = run {
+                break;
+            }
         }
     }
 
@@ -53,8 +54,7 @@ proptest! {
     ) {
         let before = Run::Active(run.clone());
         let event = Event::CancelRequested(CancelRequested { reason: reason.clone(), in_hand, now });
-        let transition = decide(&before, event);
-        check(&before, &transition)?;
+        let transition = checked(&before, event)?;
         prop_assert_eq!(transition.action, Action::None);
         let first = run.cancel.clone().unwrap_or(CancelRequest { reason });
         match transition.next {
@@ -74,8 +74,7 @@ proptest! {
         let event = on_its_key(event, &run);
         let step = run.step;
         let mut run = Run::Active(run);
-        let transition = decide(&run, Event::Signalled(event.clone()));
-        check(&run, &transition)?;
+        let transition = checked(&run, Event::Signalled(event.clone()))?;
         prop_assert_eq!(transition.reason, Reason::Signalled);
         run = transition.next;
         for next in events {
@@ -87,8 +86,7 @@ proptest! {
             active.job = JobId::from("a");
             prop_assert_eq!(active.signal.as_ref(), Some(&event.signal));
             let next = aimed(next, active);
-            let transition = decide(&run, next);
-            check(&run, &transition)?;
+            let transition = checked(&run, next)?;
             run = transition.next;
         }
     }
@@ -114,19 +112,19 @@ proptest! {
     #[test]
     fn a_wait_that_timed_out_stays_decided(run in waiting_run(), claim in claimed(), again in claimed(), until in time()) {
         let Phase::Waiting { keys, .. } = run.phase else { unreachable!("it waits") };
-        let run = ActiveRun { phase: Phase::Waiting { keys, until: Some(until) }, ..run };
+        let run = ActiveRun { phase: Phase::Waiting { keys, until: Some(until) }, paused: false, ..run };
         let Event::Claimed(claim) = aimed(claim, &run) else { unreachable!("a claim") };
         let claim = Claimed { now: claim.now.max(until), ..claim };
         let before = Run::Active(run);
-        let transition = decide(&before, Event::Claimed(claim.clone()));
-        check(&before, &transition)?;
+        let transition = checked(&before, Event::Claimed(claim.clone()))?;
         prop_assert_eq!((transition.reason, transition.action), (Reason::TimedOut, Action::Execute { attempt: 1 }));
         let Run::Active(started) = &transition.next else { panic!("a step of an ended run started") };
         prop_assert_eq!((&started.phase, &started.signal), (&Phase::Ready, &None));
         // It dies, and is delivered again, by a clock that says anything.
         let Event::Claimed(again) = aimed(again, started) else { unreachable!("a claim") };
         let (deliveries, max_attempts) = (claim.deliveries.saturating_add(1), 2);
-        let redelivered = decide(&transition.next, Event::Claimed(Claimed { deliveries, max_attempts, ..again }));
+        let again = Claimed { deliveries, max_attempts, recorded: None, ..again };
+        let redelivered = decide(&transition.next, Event::Claimed(again));
         if deliveries > claim.deliveries {
             prop_assert_eq!(redelivered.action, Action::Execute { attempt: 2 }, "the first attempt counts");
             let Run::Active(next) = &redelivered.next else { panic!("a step of an ended run started") };
@@ -141,8 +139,7 @@ proptest! {
         let before = Run::Active(ActiveRun { step: run.step / 2, cancel: None, ..run });
         let mut returned = returned.clone();
         returned.attempt.step /= 2;
-        let transition = decide(&before, Event::StepReturned(returned.clone()));
-        check(&before, &transition)?;
+        let transition = checked(&before, Event::StepReturned(returned.clone()))?;
         let Run::Active(next) = &transition.next else {
             prop_assert_eq!(transition.reason, Reason::KeyTaken);
             prop_assert!(!transition.effects.contains(&Effect::ApplyStaged));

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use workflow_core::{
-    ActiveRun, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, Event, Failure, FailureKind,
-    HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState, Outcome, RetryPolicy, Run, Signalled, StepReturned,
-    Submitted, Timestamp, TurnCame, Value, WaitKey, When,
+    ActiveRun, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, DoorbellMissed, Event, Failure,
+    FailureKind, HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState, Outcome, PauseRequested, RecordedStep,
+    RedriveRequested, Resumed, RetryPolicy, Run, Signalled, StepReturned, Submitted, Timestamp, TurnCame, Value,
+    WaitKey, When,
 };
 
-use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, Stage, key, signal};
+use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, STEP, Stage, key, signal};
 
 /// The kinds of event, in the order of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,10 +23,14 @@ pub(crate) enum Kind {
     Signalled,
     CancelRequested,
     CancelGraceOver,
+    PauseRequested,
+    Resumed,
+    RedriveRequested,
+    DoorbellMissed,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Submitted,
         Self::Claimed,
         Self::TurnCame,
@@ -35,6 +40,10 @@ impl Kind {
         Self::Signalled,
         Self::CancelRequested,
         Self::CancelGraceOver,
+        Self::PauseRequested,
+        Self::Resumed,
+        Self::RedriveRequested,
+        Self::DoorbellMissed,
     ];
 
     pub(crate) fn of(event: &Event) -> Self {
@@ -48,6 +57,10 @@ impl Kind {
             Event::Signalled(_) => Self::Signalled,
             Event::CancelRequested(_) => Self::CancelRequested,
             Event::CancelGraceOver(_) => Self::CancelGraceOver,
+            Event::PauseRequested(_) => Self::PauseRequested,
+            Event::Resumed(_) => Self::Resumed,
+            Event::RedriveRequested(_) => Self::RedriveRequested,
+            Event::DoorbellMissed(_) => Self::DoorbellMissed,
         }
     }
 
@@ -66,6 +79,12 @@ impl Kind {
             Self::CancelGraceOver => {
                 "The runner did not return in time after its token fired. Rows with `NotCancelled` follow from no history."
             }
+            Self::PauseRequested => "Somebody asked that no step of the run start.",
+            Self::Resumed => "Somebody asked that a paused run go on.",
+            Self::RedriveRequested => {
+                "Somebody asked that a run that has ended go on. Only a run that was cancelled waiting looks at its keys."
+            }
+            Self::DoorbellMissed => "Somebody looked for the run's doorbell, and it is not there.",
         }
     }
 }
@@ -100,7 +119,7 @@ impl Case {
 
 pub(crate) fn all() -> Vec<Case> {
     let of_attempts = [turns(), outcomes(), waits(), failures(), hand_backs()];
-    let of_others = [signals(), cancellations(), graces()];
+    let of_others = [signals(), cancellations(), graces(), pauses(), resumptions(), redrives(), missed_doorbells()];
     [submissions(), claims()].into_iter().chain(of_attempts).chain(of_others).flatten().collect()
 }
 
@@ -133,39 +152,67 @@ fn submissions() -> Vec<Case> {
     ]
 }
 
+/// Makes another claim of the next delivery.
+type ChangeOfClaim = fn(&Facts, &mut Claimed);
+
 fn claims() -> Vec<Case> {
-    let claimed = |change: fn(&Facts, &mut Claimed)| {
-        move |facts: &Facts| {
-            let mut event = Claimed {
-                incarnation: facts.incarnation,
-                job: facts.job.clone(),
-                deliveries: facts.delivery(),
-                max_attempts: MAX_ATTEMPTS,
-                now: NOW,
-                next_job: JobId::from("new"),
-            };
-            change(facts, &mut event);
-            Event::Claimed(event)
+    let deliveries: [(&str, ChangeOfClaim); 9] = [
+        ("the next delivery", |_, _| {}),
+        ("the next delivery, last attempt", |facts, event| event.max_attempts = facts.attempt_number()),
+        ("after one lost delivery", |_, event| event.deliveries += 1),
+        ("after two lost deliveries", |_, event| event.deliveries += 2),
+        ("after as many lost deliveries as attempts", |_, event| event.deliveries += MAX_ATTEMPTS),
+        ("attempts used up before it", |facts, event| event.max_attempts = facts.attempt_number().saturating_sub(1)),
+        ("overtaken by a later delivery", |_, event| event.deliveries -= 1),
+        ("stale job", |_, event| event.job = JobId::from("old")),
+        ("other incarnation", |_, event| event.incarnation = Incarnation::new(6)),
+    ];
+    let mut cases = Vec::new();
+    for (delivery, change) in deliveries {
+        for (what, found) in findings() {
+            cases.push(case(what, delivery, move |facts| {
+                let mut event = Claimed {
+                    incarnation: facts.incarnation,
+                    job: facts.job.clone(),
+                    deliveries: facts.delivery(),
+                    max_attempts: MAX_ATTEMPTS,
+                    now: NOW,
+                    next_job: JobId::from("new"),
+                    recorded: None,
+                    requeued: false,
+                };
+                change(facts, &mut event);
+                found(facts, &mut event);
+                Event::Claimed(event)
+            }));
         }
-    };
-    vec![
-        case("", "the next delivery", claimed(|_, _| {})),
-        case(
-            "",
-            "the next delivery, last attempt",
-            claimed(|facts, event| event.max_attempts = facts.attempt_number()),
-        ),
-        case("", "after one lost delivery", claimed(|_, event| event.deliveries += 1)),
-        case("", "after two lost deliveries", claimed(|_, event| event.deliveries += 2)),
-        case("", "after as many lost deliveries as attempts", claimed(|_, event| event.deliveries += MAX_ATTEMPTS)),
-        case(
-            "",
-            "attempts used up before it",
-            claimed(|facts, event| event.max_attempts = facts.attempt_number().saturating_sub(1)),
-        ),
-        case("", "overtaken by a later delivery", claimed(|_, event| event.deliveries -= 1)),
-        case("", "stale job", claimed(|_, event| event.job = JobId::from("old"))),
-        case("", "other incarnation", claimed(|_, event| event.incarnation = Incarnation::new(6))),
+    }
+    cases
+}
+
+/// What a delivery finds: an outcome that an attempt had written down, or that an operator had its job put back.
+fn findings() -> [(&'static str, ChangeOfClaim); 7] {
+    fn recorded(facts: &Facts, change: impl FnOnce(&mut Attempt)) -> Option<Attempt> {
+        let mut attempt = facts.attempt();
+        change(&mut attempt);
+        Some(attempt)
+    }
+    [
+        ("nothing recorded", |_, _| {}),
+        ("outcome recorded", |facts, event| event.recorded = recorded(facts, |_| {})),
+        ("outcome recorded, overtaken", |facts, event| {
+            event.recorded = recorded(facts, |attempt| attempt.deliveries -= 1);
+        }),
+        ("outcome of an earlier step recorded", |facts, event| {
+            event.recorded = recorded(facts, |attempt| attempt.step = attempt.step.wrapping_sub(1));
+        }),
+        ("outcome of a stale job recorded", |facts, event| {
+            event.recorded = recorded(facts, |attempt| attempt.job = JobId::from("old"));
+        }),
+        ("outcome of another incarnation recorded", |facts, event| {
+            event.recorded = recorded(facts, |attempt| attempt.incarnation = Incarnation::new(6));
+        }),
+        ("put back by an operator", |_, event| event.requeued = true),
     ]
 }
 
@@ -189,7 +236,9 @@ fn current_late_and_stale(what: &str, event: impl Fn(&Facts, Attempt) -> Event +
 }
 
 fn turns() -> Vec<Case> {
-    current_late_and_stale("", |_, attempt| Event::TurnCame(TurnCame { attempt, now: NOW }))
+    current_late_and_stale("", |_, attempt| {
+        Event::TurnCame(TurnCame { attempt, now: NOW, next_job: JobId::from("new") })
+    })
 }
 
 fn returned(outcome: Outcome, inline: bool) -> impl Fn(&Facts, Attempt) -> Event + Clone {
@@ -340,4 +389,72 @@ fn cancellations() -> Vec<Case> {
 
 fn graces() -> Vec<Case> {
     current_late_and_stale("", |_, attempt| Event::CancelGraceOver(CancelGraceOver { attempt, now: NOW }))
+}
+
+fn pauses() -> Vec<Case> {
+    vec![case("", "", |_: &Facts| Event::PauseRequested(PauseRequested { now: NOW }))]
+}
+
+fn resumptions() -> Vec<Case> {
+    let resumed = |has_doorbell| {
+        move |_: &Facts| Event::Resumed(Resumed { has_doorbell, now: NOW, next_job: JobId::from("new") })
+    };
+    vec![
+        case("the job *current* is there", "", resumed(true)),
+        case("the job *current* is not there", "", resumed(false)),
+    ]
+}
+
+fn redrives() -> Vec<Case> {
+    let redriven = |change: fn(&mut RedriveRequested)| {
+        move |_: &Facts| {
+            let free = |on| WaitKey { key: key(on), state: KeyState::Free };
+            let keys = vec![free("a"), free("b")];
+            let next_job = JobId::from("new");
+            let mut event = RedriveRequested { from: None, payload: None, keys, now: NOW, next_job };
+            change(&mut event);
+            Event::RedriveRequested(event)
+        }
+    };
+    vec![
+        case("from the final step", "", redriven(|_| {})),
+        case("from the final step, *b* taken", "", redriven(|event| event.keys[1].state = KeyState::Taken)),
+        case(
+            "from the final step, *b* buffered",
+            "",
+            redriven(|event| event.keys[1].state = KeyState::Buffered(signal("b", "buffered"))),
+        ),
+        case("from the final step, its time over", "", redriven(|event| event.now = FUTURE)),
+        case("from the final step, by its number", "", redriven(|event| event.from = Some(recorded(STEP)))),
+        case("from the final step, with a payload", "", redriven(|event| event.payload = Some("new payload".into()))),
+        case("from an earlier step", "", redriven(|event| event.from = Some(recorded(STEP - 1)))),
+        case(
+            "from an earlier step, with a payload",
+            "",
+            redriven(|event| {
+                event.from = Some(recorded(STEP - 1));
+                event.payload = Some("new payload".into());
+            }),
+        ),
+        case(
+            "from an earlier step, without a signal",
+            "",
+            redriven(|event| event.from = Some(RecordedStep { signal: None, ..recorded(STEP - 1) })),
+        ),
+        case("from a later step", "", redriven(|event| event.from = Some(recorded(STEP + 1)))),
+    ]
+}
+
+/// A step that is over, as it was written down.
+fn recorded(step: u32) -> RecordedStep {
+    RecordedStep { step, payload: "recorded payload".into(), signal: Some(signal("c", "recorded signal")) }
+}
+
+fn missed_doorbells() -> Vec<Case> {
+    let missed = |job: &'static str| {
+        move |_: &Facts| {
+            Event::DoorbellMissed(DoorbellMissed { job: job.into(), now: NOW, next_job: JobId::from("new") })
+        }
+    };
+    vec![case("the job *current*", "", missed("current")), case("a stale job", "", missed("old"))]
 }

@@ -28,8 +28,18 @@ says. **Reason** says why; [Reasons](#reasons) has a sentence for each.
 - Deliveries lost since the counters were written cost one attempt, however many they are: only the first of them can
   have started, for each later one commits its count before it starts.
 - A run that waits does so for the keys *a* and *b*. A run that is *signalled*, or *to be cancelled*, is ready and has a
-  signal on *a*; somebody asked for the end of the latter while the step was in hand. *Any active* phase is one of a run
-  that goes on, and *waiting* is each of the three phases of a wait.
+  signal on *a*; somebody asked for the end of the latter while the step was in hand.
+- A run that is *paused* starts no step. One that was in hand goes on, so *paused, ready* may mean either. Where a paused
+  run backs off or is delayed, that is early.
+- A run that is over *succeeded*; *failed*, because its runner said so; failed by errors and left its job as a *dead
+  letter*; or was cancelled while it waited, or was delayed (*cancelled waiting*, *cancelled delayed*). Unless it
+  succeeded it keeps the payload, the signal and the phase of its last step for a *redrive*, which brings it back. A step
+  that failed has a signal on *a*, and each of these runs was brought back once before.
+- Some phases have a name together: *any active* is one of a run that goes on, paused or not; *startable* one of a step
+  that may start, now or later; *waiting* each of the three of a wait; *any end* one of a run that is over, and
+  *cancelled* each of the two. *Paused, any*, *paused, startable* and *paused, waiting* are the same of a paused run.
+- An outcome is *recorded* by an attempt that writes it down before its commit. The recorded attempt is delivery base + 1
+  or, where that was *overtaken*, the one before.
 - What the slots of keys hold for a run that begins to wait comes with the event: a key is *free*, *taken* by another
   run that waits, or has a signal *buffered*.
 - `Execute` is followed by the number of the attempt. *unchanged* means that nothing is written. A signal that the step
@@ -103,8 +113,17 @@ pub(crate) struct Row {
 }
 
 /// Phases that go by one name when they are decided alike.
-const TOGETHER: &[(&str, &[Stage])] =
-    &[("any", &Stage::ALL), ("any active", Stage::ACTIVE), ("waiting", Stage::WAITING)];
+const TOGETHER: &[(&str, &[Stage])] = &[
+    ("any", &Stage::ALL),
+    ("any active", Stage::ACTIVE),
+    ("paused, any", Stage::PAUSED),
+    ("any end", Stage::ENDED),
+    ("startable", Stage::STARTABLE),
+    ("paused, startable", Stage::PAUSED_STARTABLE),
+    ("waiting", Stage::WAITING),
+    ("paused, waiting", Stage::PAUSED_WAITING),
+    ("cancelled", Stage::CANCELLED),
+];
 
 /// The table of `rows`. Events that are decided alike in the same phases share a line, and so do phases. A column that
 /// says nothing is left out.

@@ -1,8 +1,8 @@
 //! One run per phase of the table, and the facts of it that events are made from.
 
 use workflow_core::{
-    ActiveRun, Attempt, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Phase, Run,
-    Signal, SignalId, Status, Timestamp, Value,
+    ActiveRun, Attempt, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Phase,
+    Remains, Run, Signal, SignalId, Status, Timestamp, Value,
 };
 
 /// The present of every row.
@@ -17,6 +17,8 @@ pub(crate) const MAX_ATTEMPTS: u32 = 5;
 pub(crate) const INPUT_HASH: InputHash = InputHash([1; 32]);
 /// The step in hand.
 pub(crate) const STEP: u32 = 3;
+/// How often the run was brought back.
+const REDRIVE: u32 = 1;
 
 /// The columns' "phase": a phase, and where it matters whether its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,12 +35,24 @@ pub(crate) enum Stage {
     WaitingDue,
     WaitingWithoutEnd,
     ToBeCancelled,
-    EndedNormally,
-    EndedAsDeadLetter,
+    PausedReady,
+    PausedBackingOff,
+    PausedDelayed,
+    PausedParked,
+    PausedSignalled,
+    PausedWaitingEarly,
+    PausedWaitingDue,
+    PausedWaitingWithoutEnd,
+    PausedToBeCancelled,
+    Succeeded,
+    Failed,
+    DeadLetter,
+    CancelledWaiting,
+    CancelledDelayed,
 }
 
 impl Stage {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Absent,
         Self::Ready,
         Self::BackingOffEarly,
@@ -51,14 +65,58 @@ impl Stage {
         Self::WaitingDue,
         Self::WaitingWithoutEnd,
         Self::ToBeCancelled,
-        Self::EndedNormally,
-        Self::EndedAsDeadLetter,
+        Self::PausedReady,
+        Self::PausedBackingOff,
+        Self::PausedDelayed,
+        Self::PausedParked,
+        Self::PausedSignalled,
+        Self::PausedWaitingEarly,
+        Self::PausedWaitingDue,
+        Self::PausedWaitingWithoutEnd,
+        Self::PausedToBeCancelled,
+        Self::Succeeded,
+        Self::Failed,
+        Self::DeadLetter,
+        Self::CancelledWaiting,
+        Self::CancelledDelayed,
     ];
+
+    /// The phases of a step that may start, at once or later.
+    pub(crate) const STARTABLE: &[Self] = &[
+        Self::Ready,
+        Self::BackingOffEarly,
+        Self::BackingOffDue,
+        Self::DelayedEarly,
+        Self::DelayedDue,
+        Self::Parked,
+        Self::Signalled,
+    ];
+
+    /// Those of a step that might if its run were not paused.
+    pub(crate) const PAUSED_STARTABLE: &[Self] =
+        &[Self::PausedReady, Self::PausedBackingOff, Self::PausedDelayed, Self::PausedParked, Self::PausedSignalled];
 
     /// The phases of a step that waits for a signal.
     pub(crate) const WAITING: &[Self] = &[Self::WaitingEarly, Self::WaitingDue, Self::WaitingWithoutEnd];
 
-    /// The phases of a run that goes on.
+    /// Those of one whose run is paused.
+    pub(crate) const PAUSED_WAITING: &[Self] =
+        &[Self::PausedWaitingEarly, Self::PausedWaitingDue, Self::PausedWaitingWithoutEnd];
+
+    /// The phases of a run that is paused.
+    pub(crate) const PAUSED: &[Self] = &[
+        Self::PausedReady,
+        Self::PausedBackingOff,
+        Self::PausedDelayed,
+        Self::PausedParked,
+        Self::PausedSignalled,
+        Self::PausedWaitingEarly,
+        Self::PausedWaitingDue,
+        Self::PausedWaitingWithoutEnd,
+        Self::PausedToBeCancelled,
+    ];
+
+    /// The phases of a run that goes on, paused or not.
     pub(crate) const ACTIVE: &[Self] = &[
         Self::Ready,
         Self::BackingOffEarly,
@@ -71,7 +129,23 @@ impl Stage {
         Self::WaitingDue,
         Self::WaitingWithoutEnd,
         Self::ToBeCancelled,
+        Self::PausedReady,
+        Self::PausedBackingOff,
+        Self::PausedDelayed,
+        Self::PausedParked,
+        Self::PausedSignalled,
+        Self::PausedWaitingEarly,
+        Self::PausedWaitingDue,
+        Self::PausedWaitingWithoutEnd,
+        Self::PausedToBeCancelled,
     ];
+
+    /// The ends of a run.
+    pub(crate) const ENDED: &[Self] =
+        &[Self::Succeeded, Self::Failed, Self::DeadLetter, Self::CancelledWaiting, Self::CancelledDelayed];
+
+    /// The ends of a run that was cancelled.
+    pub(crate) const CANCELLED: &[Self] = &[Self::CancelledWaiting, Self::CancelledDelayed];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -87,8 +161,20 @@ impl Stage {
             Self::WaitingDue => "waiting, due",
             Self::WaitingWithoutEnd => "waiting without end",
             Self::ToBeCancelled => "to be cancelled",
-            Self::EndedNormally => "ended",
-            Self::EndedAsDeadLetter => "ended as dead letter",
+            Self::PausedReady => "paused, ready",
+            Self::PausedBackingOff => "paused, backing off",
+            Self::PausedDelayed => "paused, delayed",
+            Self::PausedParked => "paused, parked",
+            Self::PausedSignalled => "paused, signalled",
+            Self::PausedWaitingEarly => "paused, waiting, early",
+            Self::PausedWaitingDue => "paused, waiting, due",
+            Self::PausedWaitingWithoutEnd => "paused, waiting without end",
+            Self::PausedToBeCancelled => "paused, to be cancelled",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::DeadLetter => "dead letter",
+            Self::CancelledWaiting => "cancelled waiting",
+            Self::CancelledDelayed => "cancelled delayed",
         }
     }
 
@@ -96,26 +182,31 @@ impl Stage {
         let fresh = Attempts::default();
         let lost_and_failed = Attempts { used: 2, lost: 1, ..fresh };
         let suspect = Attempts { used: 2, base: 2, lost: 2, parked: true };
-        let waiting = |until| active(Phase::Waiting { keys: vec![key("a"), key("b")], until }, fresh);
+        let waits = |until| Phase::Waiting { keys: vec![key("a"), key("b")], until };
         let signalled = ActiveRun { signal: Some(signal("a", "signal")), ..active(Phase::Ready, fresh) };
         let request = CancelRequest { reason: Some("first".to_owned()) };
         let run = match self {
             Self::Absent => return Run::absent(),
-            Self::Ready => active(Phase::Ready, fresh),
-            Self::BackingOffEarly => active(Phase::BackingOff { until: FUTURE }, lost_and_failed),
+            Self::Ready | Self::PausedReady => active(Phase::Ready, fresh),
+            Self::BackingOffEarly | Self::PausedBackingOff => {
+                active(Phase::BackingOff { until: FUTURE }, lost_and_failed)
+            }
             Self::BackingOffDue => active(Phase::BackingOff { until: PAST }, lost_and_failed),
-            Self::DelayedEarly => active(Phase::Delayed { until: FUTURE }, fresh),
+            Self::DelayedEarly | Self::PausedDelayed => active(Phase::Delayed { until: FUTURE }, fresh),
             Self::DelayedDue => active(Phase::Delayed { until: PAST }, fresh),
-            Self::Parked => active(Phase::Ready, suspect),
-            Self::Signalled => signalled,
-            Self::WaitingEarly => waiting(Some(FUTURE)),
-            Self::WaitingDue => waiting(Some(PAST)),
-            Self::WaitingWithoutEnd => waiting(None),
-            Self::ToBeCancelled => ActiveRun { cancel: Some(request), ..signalled },
-            Self::EndedNormally => return ended(Status::Succeeded),
-            Self::EndedAsDeadLetter => return ended(Status::Failed),
+            Self::Parked | Self::PausedParked => active(Phase::Ready, suspect),
+            Self::Signalled | Self::PausedSignalled => signalled,
+            Self::WaitingEarly | Self::PausedWaitingEarly => active(waits(Some(FUTURE)), fresh),
+            Self::WaitingDue | Self::PausedWaitingDue => active(waits(Some(PAST)), fresh),
+            Self::WaitingWithoutEnd | Self::PausedWaitingWithoutEnd => active(waits(None), fresh),
+            Self::ToBeCancelled | Self::PausedToBeCancelled => ActiveRun { cancel: Some(request), ..signalled },
+            Self::Succeeded => return ended(Status::Succeeded, None),
+            Self::Failed => return ended(Status::Failed, Some(Phase::Ready)),
+            Self::DeadLetter => return dead_letter(),
+            Self::CancelledWaiting => return ended(Status::Cancelled, Some(waits(Some(FUTURE)))),
+            Self::CancelledDelayed => return ended(Status::Cancelled, Some(Phase::Delayed { until: FUTURE })),
         };
-        Run::Active(run)
+        Run::Active(ActiveRun { paused: Self::PAUSED.contains(&self), ..run })
     }
 }
 
@@ -131,6 +222,8 @@ fn active(phase: Phase, attempts: Attempts) -> ActiveRun {
     ActiveRun {
         revision: 9,
         incarnation: Incarnation::new(7),
+        redrive: REDRIVE,
+        since: PAST,
         step: STEP,
         job: JobId::from("current"),
         phase,
@@ -138,22 +231,35 @@ fn active(phase: Phase, attempts: Attempts) -> ActiveRun {
         signal: None,
         attempts,
         cancel: None,
+        paused: false,
     }
 }
 
-fn ended(status: Status) -> Run {
-    let failed = status == Status::Failed;
+/// A run that is over, with what remains of a step in this phase. One that waits has no signal yet.
+fn ended(status: Status, phase: Option<Phase>) -> Run {
+    let remains = |phase| {
+        let signal = (phase == Phase::Ready).then(|| signal("a", "signal"));
+        Remains { payload: Value::from("payload"), signal, phase }
+    };
+    let succeeded = status == Status::Succeeded;
     Run::Ended(EndedRun {
         revision: 9,
         incarnation: Incarnation::new(7),
         status,
-        result: (!failed).then(|| Value::from("result")),
-        error: failed.then(|| "no".to_owned()),
+        result: succeeded.then(|| Value::from("result")),
+        error: (!succeeded).then(|| "no".to_owned()),
         final_step: STEP,
         ended_at: PAST,
         final_job: JobId::from("current"),
-        dead_letter: failed,
+        dead_letter: false,
+        redrive: REDRIVE,
+        remains: phase.map(remains),
     })
+}
+
+fn dead_letter() -> Run {
+    let Run::Ended(failed) = ended(Status::Failed, Some(Phase::Ready)) else { unreachable!("an end") };
+    Run::Ended(EndedRun { dead_letter: true, ..failed })
 }
 
 /// What a delivery that is current would say of the run.

@@ -15,6 +15,7 @@ pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
 pub(crate) fn action(action: Action) -> String {
     match action {
         Action::Execute { attempt } => format!("`Execute` {attempt}"),
+        Action::Replay => "`Replay`".to_owned(),
         Action::Park => "`Park`".to_owned(),
         Action::Advance => "`Advance`".to_owned(),
         Action::Ack => "`Ack`".to_owned(),
@@ -58,7 +59,8 @@ pub(crate) fn next(run: &Run, next: &Run) -> String {
             };
             let phase = phase(before, active);
             let step = format!("step {}, {phase}, {}, job *{}*", active.step, attempts(active.attempts), active.job);
-            [Some(step), signal(before, active), cancel(before, active)].into_iter().flatten().collect()
+            let held = [signal(before, active), cancel(before, active), paused(before, active)];
+            [Some(step), redrive(before, active)].into_iter().chain(held).flatten().collect()
         }
         Run::Ended(ended) => end(ended),
     }
@@ -73,6 +75,18 @@ fn phase(before: Option<&ActiveRun>, active: &ActiveRun) -> String {
         Phase::Waiting { keys: all, until: None } => format!("waiting for {}", keys(all)),
         Phase::Waiting { keys: all, until: Some(until) } => format!("waiting for {} until {}", keys(all), time(*until)),
     }
+}
+
+/// How often the run was brought back, when it just was.
+fn redrive(before: Option<&ActiveRun>, active: &ActiveRun) -> Option<String> {
+    let is_new = before.is_none() && active.redrive > 0;
+    is_new.then(|| format!(", redrive {}", active.redrive))
+}
+
+/// Whether the run is paused, unless it was or was not before.
+fn paused(before: Option<&ActiveRun>, active: &ActiveRun) -> Option<String> {
+    let is_new = before.is_some_and(|before| before.paused != active.paused);
+    is_new.then(|| if active.paused { ", paused" } else { ", not paused" }.to_owned())
 }
 
 /// The signal, unless the same step had it before.

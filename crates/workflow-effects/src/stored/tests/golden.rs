@@ -2,10 +2,14 @@
 //! may be added to, never changed.
 
 use workflow_core::{
-    ActiveRun, CancelRequest, EndedRun, ObjectRef, Phase, Run, Signal, SignalId, Slot, Status, Timestamp, Value,
+    ActiveRun, CancelRequest, EndedRun, Incarnation, ObjectRef, Phase, Remains, Run, RunId, Signal, SignalId, Slot,
+    Status, Timestamp, Value,
 };
 
-use super::records::{Record, active, buffered, doorbell, ended, expiry, key, notification, signal, slot, spec, step};
+use super::records::{
+    Record, active, buffered, doorbell, ended, expiry, key, notification, objects, signal, signal_objects, slot, spec,
+    step,
+};
 use crate::stored::*;
 
 fn check(record: Record, golden: &str) {
@@ -24,18 +28,21 @@ fn object() -> Value {
 fn active_runs() {
     let run = |run| Record::Run(Run::Active(run));
     let until = Timestamp::from_millis(1_700_000_000_000);
-    check(run(active()), "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3300000568656c6c6f000102030100");
+    check(
+        run(active()),
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3300000568656c6c6f00010203010000",
+    );
     check(
         run(ActiveRun { phase: Phase::BackingOff { until }, ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3301fd0068e5cf8b010000000568656c6c6f000102030100",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3301fd0068e5cf8b010000000568656c6c6f00010203010000",
     );
     check(
         run(ActiveRun { phase: Phase::Delayed { until: Timestamp::NEVER }, ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d3302fdffdb1fd277e60000000568656c6c6f000102030100",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3302fdffdb1fd277e60000000568656c6c6f00010203010000",
     );
     check(
         run(ActiveRun { payload: object(), ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33000107702f722f312f32fc70110100000102030100",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d33000107702f722f312f32fc7011010000010203010000",
     );
 }
 
@@ -46,19 +53,19 @@ fn runs_that_wait_and_that_are_signalled() {
     let keys = vec![key("k"), key("a/\0b")];
     check(
         run(ActiveRun { phase: Phase::Waiting { keys, until }, ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 03 02016b04612f0062 01fd0068e5cf8b010000 000568656c6c6f 00 01020301 00",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d330302016b04612f006201fd0068e5cf8b010000000568656c6c6f00010203010000",
     );
     check(
         run(ActiveRun { phase: Phase::Waiting { keys: vec![key("k")], until: None }, ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 03 01016b 00 000568656c6c6f 00 01020301 00",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d330301016b00000568656c6c6f00010203010000",
     );
     check(
         run(ActiveRun { signal: Some(signal()), ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 01 07 04612f0062 0003796573 01020301 00",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3300000568656c6c6f010704612f00620003796573010203010000",
     );
     check(
         run(ActiveRun { signal: Some(Signal { payload: object(), ..signal() }), ..active() }),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 01 07 04612f0062 0107702f722f312f32fc70110100 01020301 00",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3300000568656c6c6f010704612f00620107702f722f312f32fc70110100010203010000",
     );
 }
 
@@ -67,27 +74,54 @@ fn runs_that_are_to_be_cancelled() {
     let run = |reason| Record::Run(Run::Active(ActiveRun { cancel: Some(CancelRequest { reason }), ..active() }));
     check(
         run(Some("no".to_owned())),
-        "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 00 01020301 01 01026e6f",
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3300000568656c6c6f00010203010101026e6f00",
     );
-    check(run(None), "000003fe100f0e0d0c0b0a09080706050403020102056a6f622d33 00 000568656c6c6f 00 01020301 01 00");
+    check(
+        run(None),
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3300000568656c6c6f0001020301010000",
+    );
+}
+
+#[test]
+fn runs_that_are_paused() {
+    check(
+        Record::Run(Run::Active(ActiveRun { paused: true, ..active() })),
+        "000003fe100f0e0d0c0b0a09080706050403020104fd0168e5cf8b01000002056a6f622d3300000568656c6c6f00010203010001",
+    );
+}
+
+#[test]
+fn what_a_redrive_goes_on_from() {
+    let run = |remains| Record::Run(Run::Ended(EndedRun { remains: Some(remains), ..ended() }));
+    let remains = Remains { payload: Value::from("hello"), signal: None, phase: Phase::Ready };
+    check(
+        run(remains),
+        "0001fb2c010700010004646f6e6500fc70110100fd0068e5cf8b010000056a6f622d39000401000568656c6c6f0000",
+    );
+    let until = Some(Timestamp::from_millis(1_700_000_000_000));
+    let phase = Phase::Waiting { keys: vec![key("k")], until };
+    check(
+        run(Remains { payload: object(), signal: Some(signal()), phase }),
+        "0001fb2c010700010004646f6e6500fc70110100fd0068e5cf8b010000056a6f622d390004010107702f722f312f32fc70110100010704612f006200037965730301016b01fd0068e5cf8b010000",
+    );
 }
 
 #[test]
 fn ended_runs() {
     let run = |run| Record::Run(Run::Ended(run));
-    check(run(ended()), "0001fb2c010700010004646f6e6500fc70110100fd0068e5cf8b010000056a6f622d3900");
+    check(run(ended()), "0001fb2c010700010004646f6e6500fc70110100fd0068e5cf8b010000056a6f622d39000400");
     let failed = EndedRun { status: Status::Failed, result: None, error: Some("no".to_owned()), ..ended() };
     check(
         run(EndedRun { dead_letter: true, ..failed.clone() }),
-        "0001fb2c0107010001026e6ffc70110100fd0068e5cf8b010000056a6f622d3901",
+        "0001fb2c0107010001026e6ffc70110100fd0068e5cf8b010000056a6f622d39010400",
     );
     check(
         run(EndedRun { status: Status::Cancelled, ..failed }),
-        "0001fb2c0107020001026e6ffc70110100fd0068e5cf8b010000056a6f622d3900",
+        "0001fb2c0107020001026e6ffc70110100fd0068e5cf8b010000056a6f622d39000400",
     );
     check(
         run(EndedRun { result: Some(object()), ..ended() }),
-        "0001fb2c010700010107702f722f312f32fc7011010000fc70110100fd0068e5cf8b010000056a6f622d3900",
+        "0001fb2c010700010107702f722f312f32fc7011010000fc70110100fd0068e5cf8b010000056a6f622d39000400",
     );
 }
 
@@ -141,21 +175,25 @@ fn memo_entries() {
 #[test]
 fn steps() {
     let row = |row| Record::Step(row);
-    check(row(step()), "0002fd0068e5cf8b010000fd6468e5cf8b010000000000");
+    check(row(step()), "0002fd0068e5cf8b010000fd6468e5cf8b01000000000000");
     check(
         row(StepRow { end: RecordedEnd::Delayed, payload: Some(Value::from("in")), ..step() }),
-        "0002fd0068e5cf8b010000fd6468e5cf8b01000001010002696e00",
+        "0002fd0068e5cf8b010000fd6468e5cf8b01000001010002696e0000",
     );
     check(
         row(StepRow { end: RecordedEnd::Waited, signal_key: Some("k/\0".to_owned()), ..step() }),
-        "0002fd0068e5cf8b010000fd6468e5cf8b010000 02 00 01036b2f00",
+        "0002fd0068e5cf8b010000fd6468e5cf8b010000020001036b2f0000",
     );
     check(
         row(StepRow { end: RecordedEnd::Succeeded, payload: Some(object()), ..step() }),
-        "0002fd0068e5cf8b010000fd6468e5cf8b01000003010107702f722f312f32fc7011010000",
+        "0002fd0068e5cf8b010000fd6468e5cf8b01000003010107702f722f312f32fc701101000000",
     );
-    check(row(StepRow { end: RecordedEnd::Failed, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b010000040000");
-    check(row(StepRow { end: RecordedEnd::Cancelled, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b010000050000");
+    check(
+        row(StepRow { signal: Some(signal()), ..step() }),
+        "0002fd0068e5cf8b010000fd6468e5cf8b010000000000010704612f00620003796573",
+    );
+    check(row(StepRow { end: RecordedEnd::Failed, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b01000004000000");
+    check(row(StepRow { end: RecordedEnd::Cancelled, ..step() }), "0002fd0068e5cf8b010000fd6468e5cf8b01000005000000");
 }
 
 #[test]
@@ -188,11 +226,29 @@ fn expiries_of_signals() {
 
 #[test]
 fn idempotency_ids_of_signals() {
-    assert_eq!(encode_signal_id(SignalId::new(7)), [0, 7][..]);
-    assert_eq!(encode_signal_id(SignalId::new(300)), [0, 0xfb, 0x2c, 0x01][..]);
+    check(Record::Id(SignalId::new(7)), "00 07");
+    check(Record::Id(SignalId::new(300)), "00 fb2c01");
 }
 
 #[test]
 fn objects_rows() {
-    assert_eq!(encode_objects_row(), [0, 0][..]);
+    let row = |state| Record::Objects(ObjectsRow { state, ..objects() });
+    check(row(ObjectsState::Fresh), "00 fd0068e5cf8b010000 076f626a65637473 00");
+    check(row(ObjectsState::Named), "00 fd0068e5cf8b010000 076f626a65637473 01");
+    check(row(ObjectsState::Condemned), "00 fd0068e5cf8b010000 076f626a65637473 02");
+}
+
+#[test]
+fn objects_rows_of_signals() {
+    let row = |state| Record::SignalObjects(SignalObjectsRow { state, ..signal_objects() });
+    check(row(SignalObjectsState::Fresh), "00 fd0068e5cf8b010000 076f626a65637473 00");
+    check(
+        row(SignalObjectsState::Buffered { key: key("a/\0b") }),
+        "00 fd0068e5cf8b010000 076f626a65637473 01 04612f0062",
+    );
+    check(
+        row(SignalObjectsState::Owned { run_id: RunId::parse("order-17").unwrap(), incarnation: Incarnation::new(7) }),
+        "00 fd0068e5cf8b010000 076f626a65637473 02 086f726465722d3137 07",
+    );
+    check(row(SignalObjectsState::Condemned), "00 fd0068e5cf8b010000 076f626a65637473 03");
 }

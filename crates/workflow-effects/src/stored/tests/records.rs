@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
     ActiveRun, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Notification,
-    ObjectRef, Phase, Run, RunId, Signal, SignalId, Slot, Status, Timestamp, Value, Waiter,
+    ObjectRef, Phase, Remains, Run, RunId, Signal, SignalId, Slot, Status, Timestamp, Value, Waiter,
 };
 
 use crate::error::Result;
@@ -25,6 +25,9 @@ pub(super) enum Record {
     Slot(Slot),
     Signal(BufferedSignal),
     Expiry(SignalExpiry),
+    Objects(ObjectsRow),
+    SignalObjects(SignalObjectsRow),
+    Id(SignalId),
 }
 
 impl Record {
@@ -39,6 +42,9 @@ impl Record {
             Self::Slot(slot) => encode_slot(slot).unwrap(),
             Self::Signal(signal) => encode_buffered_signal(signal),
             Self::Expiry(expiry) => encode_signal_expiry(expiry),
+            Self::Objects(row) => encode_objects_row(row),
+            Self::SignalObjects(row) => encode_signal_objects_row(row),
+            Self::Id(id) => encode_signal_id(*id),
         }
     }
 
@@ -55,11 +61,14 @@ impl Record {
             Self::Slot(_) => Self::Slot(decode_slot(&key("k/\0"), Some(bytes))?),
             Self::Signal(_) => Self::Signal(decode_buffered_signal(&key("k/\0"), bytes)?),
             Self::Expiry(_) => Self::Expiry(decode_signal_expiry(bytes)?),
+            Self::Objects(_) => Self::Objects(decode_objects_row(&run_id, bytes)?),
+            Self::SignalObjects(_) => Self::SignalObjects(decode_signal_objects_row(bytes)?),
+            Self::Id(_) => Self::Id(decode_signal_id(bytes)?),
         })
     }
 
     /// One record of each kind.
-    pub(super) fn kinds() -> [Self; 9] {
+    pub(super) fn kinds() -> [Self; 12] {
         [
             Self::Run(Run::Active(active())),
             Self::Spec(spec()),
@@ -70,6 +79,9 @@ impl Record {
             Self::Slot(slot()),
             Self::Signal(buffered()),
             Self::Expiry(expiry()),
+            Self::Objects(objects()),
+            Self::SignalObjects(signal_objects()),
+            Self::Id(SignalId::new(7)),
         ]
     }
 }
@@ -82,6 +94,8 @@ pub(super) fn active() -> ActiveRun {
     ActiveRun {
         revision: 3,
         incarnation: Incarnation::new(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10),
+        redrive: 4,
+        since: Timestamp::from_millis(1_700_000_000_001),
         step: 2,
         job: JobId::from("job-3"),
         phase: Phase::Ready,
@@ -89,6 +103,7 @@ pub(super) fn active() -> ActiveRun {
         signal: None,
         attempts: Attempts { used: 1, base: 2, lost: 3, parked: true },
         cancel: None,
+        paused: false,
     }
 }
 
@@ -107,6 +122,8 @@ pub(super) fn ended() -> EndedRun {
         ended_at: Timestamp::from_millis(1_700_000_000_000),
         final_job: JobId::from("job-9"),
         dead_letter: false,
+        redrive: 4,
+        remains: None,
     }
 }
 
@@ -154,6 +171,7 @@ pub(super) fn step() -> StepRow {
         end: RecordedEnd::Continued,
         payload: None,
         signal_key: None,
+        signal: None,
     }
 }
 
@@ -176,6 +194,16 @@ pub(super) fn expiry() -> SignalExpiry {
     SignalExpiry { signal: SignalId::new(7), key: key("a/\0b"), number: Some(300), idempotency_id: None }
 }
 
+pub(super) fn objects() -> ObjectsRow {
+    let since = Timestamp::from_millis(1_700_000_000_000);
+    ObjectsRow { since, prefix: "objects".to_owned(), state: ObjectsState::Fresh }
+}
+
+pub(super) fn signal_objects() -> SignalObjectsRow {
+    let ObjectsRow { since, prefix, .. } = objects();
+    SignalObjectsRow { since, prefix, state: SignalObjectsState::Fresh }
+}
+
 pub(super) fn any_record() -> impl Strategy<Value = Record> {
     prop_oneof![
         active_runs().prop_map(|run| Record::Run(Run::Active(run))),
@@ -188,6 +216,9 @@ pub(super) fn any_record() -> impl Strategy<Value = Record> {
         slots().prop_map(Record::Slot),
         buffered_signals().prop_map(Record::Signal),
         expiries().prop_map(Record::Expiry),
+        objects_rows().prop_map(Record::Objects),
+        signal_objects_rows().prop_map(Record::SignalObjects),
+        signal_ids().prop_map(Record::Id),
     ]
 }
 
@@ -243,25 +274,42 @@ fn statuses() -> impl Strategy<Value = Status> {
 fn active_runs() -> impl Strategy<Value = ActiveRun> {
     let cancels = option::of(option::of(any::<String>()).prop_map(|reason| CancelRequest { reason }));
     let held = (values(), option::of(signals()), attempts(), cancels);
-    (any::<u64>(), incarnations(), any::<u32>(), jobs(), phases(), held).prop_map(
-        |(revision, incarnation, step, job, phase, (payload, signal, attempts, cancel))| ActiveRun {
-            revision,
-            incarnation,
-            step,
-            job,
-            phase,
-            payload,
-            signal,
-            attempts,
-            cancel,
+    let counts = (any::<(u64, u32, u32, bool)>(), times());
+    (counts, incarnations(), jobs(), phases(), held).prop_map(
+        |(((revision, redrive, step, paused), since), incarnation, job, phase, (payload, signal, attempts, cancel))| {
+            ActiveRun {
+                revision,
+                incarnation,
+                redrive,
+                since,
+                step,
+                job,
+                phase,
+                payload,
+                signal,
+                attempts,
+                cancel,
+                paused,
+            }
         },
     )
 }
 
 fn ended_runs() -> impl Strategy<Value = EndedRun> {
     let results = (statuses(), option::of(values()), option::of(any::<String>()));
-    (any::<(u64, u32, bool)>(), incarnations(), results, times(), jobs()).prop_map(
-        |((revision, final_step, dead_letter), incarnation, (status, result, error), ended_at, final_job)| EndedRun {
+    let remains = (values(), option::of(signals()), phases()).prop_map(|(payload, signal, phase)| Remains {
+        payload,
+        signal,
+        phase,
+    });
+    let last = (times(), jobs(), option::of(remains));
+    (any::<(u64, u32, u32, bool)>(), incarnations(), results, last).prop_map(
+        |(
+            (revision, redrive, final_step, dead_letter),
+            incarnation,
+            (status, result, error),
+            (ended_at, final_job, remains),
+        )| EndedRun {
             revision,
             incarnation,
             status,
@@ -271,6 +319,8 @@ fn ended_runs() -> impl Strategy<Value = EndedRun> {
             ended_at,
             final_job,
             dead_letter,
+            redrive,
+            remains,
         },
     )
 }
@@ -303,14 +353,16 @@ fn steps() -> impl Strategy<Value = StepRow> {
         Just(RecordedEnd::Waited),
         statuses().prop_map(RecordedEnd::from),
     ];
-    (any::<u32>(), times(), times(), ends, option::of(values()), option::of(any::<String>())).prop_map(
-        |(attempt, started_at, ended_at, end, payload, signal_key)| StepRow {
+    let signals = (option::of(any::<String>()), option::of(signals()));
+    (any::<u32>(), times(), times(), ends, option::of(values()), signals).prop_map(
+        |(attempt, started_at, ended_at, end, payload, (signal_key, signal))| StepRow {
             attempt,
             started_at,
             ended_at,
             end,
             payload,
             signal_key,
+            signal,
         },
     )
 }
@@ -346,6 +398,21 @@ fn buffered_signals() -> impl Strategy<Value = BufferedSignal> {
 fn expiries() -> impl Strategy<Value = SignalExpiry> {
     (signal_ids(), keys(), option::of(any::<u64>()), option::of(any::<String>()))
         .prop_map(|(signal, key, number, idempotency_id)| SignalExpiry { signal, key, number, idempotency_id })
+}
+
+fn objects_rows() -> impl Strategy<Value = ObjectsRow> {
+    let states = prop_oneof![Just(ObjectsState::Fresh), Just(ObjectsState::Named), Just(ObjectsState::Condemned)];
+    (times(), any::<String>(), states).prop_map(|(since, prefix, state)| ObjectsRow { since, prefix, state })
+}
+
+fn signal_objects_rows() -> impl Strategy<Value = SignalObjectsRow> {
+    let states = prop_oneof![
+        Just(SignalObjectsState::Fresh),
+        keys().prop_map(|key| SignalObjectsState::Buffered { key }),
+        (run_ids(), incarnations()).prop_map(|(run_id, incarnation)| SignalObjectsState::Owned { run_id, incarnation }),
+        Just(SignalObjectsState::Condemned),
+    ];
+    (times(), any::<String>(), states).prop_map(|(since, prefix, state)| SignalObjectsRow { since, prefix, state })
 }
 
 fn doorbells() -> impl Strategy<Value = Doorbell> {

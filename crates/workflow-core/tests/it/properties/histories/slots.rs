@@ -80,9 +80,14 @@ impl Slots {
                 _ => {}
             }
         }
-        match next {
-            Run::Active(run) if *reason == Reason::Signalled => self.receive(run.signal.clone()),
-            Run::Absent | Run::Active(_) | Run::Ended(_) => Ok(()),
+        match (next, reason) {
+            (Run::Active(run), Reason::Signalled) => self.receive(run.signal.clone()),
+            (Run::Active(run), Reason::Redriven | Reason::PutBack) => {
+                // The step that goes on sees what it saw before; those after it begin as if they had never been.
+                self.seen.retain(|step, _| *step <= run.step);
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
