@@ -41,7 +41,7 @@ impl Subject for WithoutFaults {
     }
 
     async fn requeue_dead_job(&self, job: &JobId) -> bool {
-        Subject::requeue_dead_job(&self.0, job).await
+        self.0.requeue_dead_job(job)
     }
 }
 

@@ -3,8 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod cancel;
+mod check;
+mod clocks;
 mod faults;
 mod faulty_port;
 mod interleave;
+mod listing;
+mod objects;
+mod pause;
+mod redrive;
+mod repair;
+mod replay;
+mod retention;
 mod scripted;
 mod signals;
+mod watched;

@@ -1,6 +1,7 @@
 //! A disk, and runtimes over it whose steps follow a script.
 
 use std::future::{Future, pending};
+use std::iter;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use futures::{FutureExt, TryStreamExt};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use workflow_runtime::{
-    IdSource, QueuePort, RunOutcome, RunPhase, RunSpec, RunStatus, RunnerHandle, Settings, Step, StepError,
+    Error, IdSource, QueuePort, RunOutcome, RunPhase, RunSpec, RunStatus, RunnerHandle, Settings, Step, StepError,
     StepOutcome, StepRunner, SubmitOutcome, TerminalEffects, TerminalHook, WorkflowRuntime,
 };
 use workflow_testkit::{Chance, MemoryDisk, MemoryQueue};
@@ -42,10 +43,13 @@ pub(crate) struct Scripted {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
+type Answer = dyn Fn(&RunOutcome) -> Result<(), StepError> + Send + Sync;
+
 /// A hook that writes down what it is told, if anybody wants to know.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
     listens: bool,
+    answer: Option<Arc<Answer>>,
     told: Arc<Mutex<Vec<RunOutcome>>>,
 }
 
@@ -111,6 +115,11 @@ impl StepRunner for Scripted {
 }
 
 impl Told {
+    /// A hook that answers so.
+    pub(crate) fn answering(answer: impl Fn(&RunOutcome) -> Result<(), StepError> + Send + Sync + 'static) -> Self {
+        Self { listens: true, answer: Some(Arc::new(answer)), ..Self::default() }
+    }
+
     pub(crate) fn ends(&self) -> Vec<RunOutcome> {
         self.told.lock().unwrap().clone()
     }
@@ -119,7 +128,7 @@ impl Told {
 impl TerminalHook for Told {
     async fn on_termination(&self, outcome: &RunOutcome, _: &TerminalEffects) -> Result<(), StepError> {
         self.told.lock().unwrap().push(outcome.clone());
-        Ok(())
+        self.answer.as_ref().map_or(Ok(()), |answer| answer(outcome))
     }
 
     fn observes(&self, _: &RunOutcome) -> bool {
@@ -133,7 +142,9 @@ impl World {
         let queue = disk.open();
         let hook = Told { listens: true, ..Told::default() };
         let ids = Arc::new(Drawn::new(Chance::of(5)));
-        Self { disk, queue, objects: Arc::default(), runner, hook, ids, settings: Settings::default() }
+        // An idle loop takes all its slots each time it looks for work: few make for short tests.
+        let settings = Settings { max_concurrent_steps: 16, max_concurrent_hooks: 16, ..Settings::default() };
+        Self { disk, queue, objects: Arc::default(), runner, hook, ids, settings }
     }
 
     /// The same without anybody who wants to know of ends.
@@ -169,32 +180,76 @@ impl World {
         self.queue = self.disk.open();
     }
 
+    /// Ends every loop over the world, as the next process does: a test that makes many worlds ends each.
+    pub(crate) fn stop(&self) {
+        drop(self.disk.open());
+    }
+
     /// How many rows of the runtime there are of a kind, such as `signal-item`.
     pub(crate) fn rows(&self, kind: &str) -> usize {
         let prefix = format!("workflow/{}/{kind}/", self.settings.queue_name);
         self.disk.entries().iter().filter(|(key, _)| key.starts_with(prefix.as_bytes())).count()
     }
 
+    /// Every row of the runtime that belongs to a run or signal, every job and every object, by its name.
+    pub(crate) async fn leftovers(&self) -> Vec<String> {
+        let prefix = format!("workflow/{}/", self.settings.queue_name);
+        let kept = format!("{prefix}priority/");
+        let is_left = |key: &[u8]| key.starts_with(prefix.as_bytes()) && !key.starts_with(kept.as_bytes());
+        let rows = self.disk.entries().into_iter().map(|(key, _)| key).filter(|key| is_left(key));
+        let rows = rows.map(|key| key.escape_ascii().to_string());
+        let jobs = self.disk.jobs().into_iter().map(|(job, stored)| format!("job {job}: {stored:?}"));
+        let objects: Vec<_> = self.objects.list(None).try_collect().await.unwrap();
+        rows.chain(jobs).chain(objects.into_iter().map(|object| object.location.to_string())).collect()
+    }
+
+    /// Waits until the script was called so often.
+    pub(crate) async fn until_called(&self, calls: usize) {
+        while self.runner.seen().len() < calls {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// The step and the attempt of each call of the script.
+    pub(crate) fn calls(&self) -> Vec<(u32, u32)> {
+        self.runner.seen().iter().map(|seen| (seen.step, seen.attempt)).collect()
+    }
+
     /// How many objects there are.
     pub(crate) async fn objects(&self) -> usize {
-        self.objects.list(None).try_collect::<Vec<_>>().await.unwrap().len()
+        self.paths().await.len()
+    }
+
+    /// The paths of the objects.
+    pub(crate) async fn paths(&self) -> Vec<String> {
+        self.objects.list(None).map_ok(|object| object.location.into()).try_collect().await.unwrap()
     }
 }
 
 pub(crate) async fn submit(runtime: &Runtime, run_id: &str) -> SubmitOutcome {
-    let spec = RunSpec { run_id: Some(run_id.to_owned()), input: b"in".to_vec(), ..RunSpec::default() };
-    runtime.submit(spec).await.unwrap()
+    submit_with(runtime, run_id, "in").await.unwrap()
+}
+
+pub(crate) async fn submit_with(runtime: &Runtime, run_id: &str, input: &str) -> Result<SubmitOutcome, Error> {
+    let spec = RunSpec { run_id: Some(run_id.to_owned()), input: input.into(), ..RunSpec::default() };
+    runtime.submit(spec).await
+}
+
+/// Lets the loop do what is to be done at once.
+pub(crate) async fn settle_down() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 /// Waits until the run's status is as asked for.
 pub(crate) async fn until(runtime: &Runtime, run_id: &str, is_so: impl Fn(&RunStatus) -> bool) -> RunStatus {
-    loop {
+    for millis in iter::repeat_n(1, 1_000).chain(iter::repeat(100)) {
         let status = runtime.status(run_id).await.unwrap().unwrap();
         if is_so(&status) {
             return status;
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(millis)).await;
     }
+    unreachable!("it waits for ever")
 }
 
 /// Waits until the run waits for a signal.

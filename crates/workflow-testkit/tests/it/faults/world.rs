@@ -159,6 +159,7 @@ impl World {
             Ok(ends) => self.check(&ends),
             Err(_) => panic!("not everything has ended: {:#?}", self.disk.jobs()),
         }
+        assert_eq!(process.runtime.check().await.unwrap(), [], "the store is not clean");
     }
 
     /// Submits every run, and waits until it has ended and its hook has been heard, however often that takes.

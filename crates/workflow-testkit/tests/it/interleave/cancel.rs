@@ -14,7 +14,7 @@ use crate::scripted::{RUN, Scripted, World, submit};
 const NEVER: Duration = Duration::MAX;
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn cancels(world: &World, turns: &Turns, reason: &'static str) -> Actor<CancelOutcome> {
+pub(super) fn cancels(world: &World, turns: &Turns, reason: &'static str) -> Actor<CancelOutcome> {
     let name = format!("cancel {reason}");
     let canceller = runtime(world, turns, &name);
     turns.actor(&name, async move { canceller.cancel(RUN, Some(reason.to_owned())).await.unwrap() })
@@ -61,7 +61,7 @@ impl AsyncPrepare for TimedOut {
     }
 }
 
-async fn check_end(world: &World, answer: CancelOutcome, end: &RunOutcome) {
+pub(super) async fn check_end(world: &World, answer: CancelOutcome, end: &RunOutcome) {
     match answer {
         CancelOutcome::Ended | CancelOutcome::Requested => {
             assert_eq!((end.status, end.error.as_deref()), (TerminalStatus::Cancelled, Some("enough")));
@@ -85,14 +85,14 @@ async fn check_end(world: &World, answer: CancelOutcome, end: &RunOutcome) {
 }
 
 /// A runner whose steps stage a mark each, and end with this.
-fn marks(steps: u32, last: fn() -> Result<StepOutcome, StepError>) -> Scripted {
+pub(super) fn marks(steps: u32, last: fn() -> Result<StepOutcome, StepError>) -> Scripted {
     Scripted::new(move |step| async move {
         step.effects.put(format!("committed/{}", step.step_number), "")?;
         if step.step_number + 1 < steps { Ok(StepOutcome::continue_now(Vec::new())) } else { last() }
     })
 }
 
-fn succeed() -> Result<StepOutcome, StepError> {
+pub(super) fn succeed() -> Result<StepOutcome, StepError> {
     Ok(StepOutcome::Succeed { result: b"done".to_vec() })
 }
 

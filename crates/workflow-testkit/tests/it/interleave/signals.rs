@@ -111,7 +111,7 @@ fn a_signal_ends_a_wait_or_the_timeout_does_and_the_signal_stays() {
 }
 
 /// A world in which a run waits for `k`, or one in which none does yet.
-async fn waiting_if(is_awaited: bool, turns: &Turns) -> World {
+pub(super) async fn waiting_if(is_awaited: bool, turns: &Turns) -> World {
     match is_awaited {
         true => waiting(turns, &["k"], NEVER).await,
         false => world(turns, Scripted::waits_for(&["k"], NEVER)),

@@ -82,4 +82,5 @@ async fn of_repetitions_at_the_same_instant_one_counts() {
     let buffered = answers.iter().filter(|answer| **answer == SignalOutcome::Buffered).count();
     let duplicates = answers.iter().filter(|answer| **answer == SignalOutcome::Duplicate).count();
     assert_eq!((buffered, duplicates, world.rows("signal-item"), world.objects().await), (1, 7, 1, 1));
+    assert_eq!(world.rows("objects-signal"), 1);
 }

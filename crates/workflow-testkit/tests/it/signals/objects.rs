@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use workflow_runtime::{HistoryEntry, HistoryLevel, SignalOutcome, StepError, StepOutcome, TerminalStatus};
+use workflow_runtime::{
+    CancelOutcome, HistoryEntry, HistoryLevel, RedriveOptions, RedriveOutcome, RunPhase, SignalOutcome, StepError,
+    StepOutcome, TerminalStatus,
+};
 
-use crate::scripted::{RUN, Scripted, World, result_of, submit, until_it_waits};
+use crate::scripted::{RUN, Scripted, World, result_of, submit, until, until_it_waits};
 
 const LARGE: usize = 100_000;
 
@@ -29,7 +32,7 @@ fn measures() -> Scripted {
 
 async fn nothing_is_left(world: &World) {
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(world.objects().await, 0);
+    assert_eq!((world.objects().await, world.rows("objects-signal")), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +63,7 @@ async fn the_largest_and_the_smallest_signal_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_that_is_cleared_or_dies_with_its_run_takes_its_object_along() {
+async fn a_signal_that_is_cleared_or_forgotten_with_its_run_takes_its_object_along() {
     let world = World::without_hook(measures());
     let runtime = world.runtime();
     runtime.signal("k", large(1)).await.unwrap();
@@ -75,12 +78,32 @@ async fn a_signal_that_is_cleared_or_dies_with_its_run_takes_its_object_along() 
     assert_eq!(world.objects().await, 1);
     runtime.cancel(RUN, None).await.unwrap();
     assert_eq!(runtime.wait(RUN).await.unwrap().status, TerminalStatus::Cancelled);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.objects().await, 1, "a redrive needs it");
+    assert!(runtime.forget(RUN).await.unwrap());
     nothing_is_left(&world).await;
 }
 
-/// The history keeps what steps were called with, and neither their signals nor answers that were discarded.
 #[tokio::test(start_paused = true)]
-async fn a_full_history_keeps_no_signal_and_no_discarded_answer() {
+async fn a_signal_outlives_a_cancelled_step_and_goes_with_the_redriven_one() {
+    let world = World::without_hook(measures());
+    let runtime = world.runtime();
+    runtime.signal("k", large(4)).await.unwrap();
+    let running = runtime.spawn(std::future::pending());
+    submit(&runtime, RUN).await;
+    // The first attempt of the step that has the signal fails, and the run is cancelled before the second.
+    until(&runtime, RUN, |status| matches!(status.phase, RunPhase::BackingOff { .. })).await;
+    assert_eq!(runtime.cancel(RUN, None).await.unwrap(), CancelOutcome::Ended);
+    assert_eq!(world.objects().await, 1);
+    assert_eq!(runtime.redrive(RUN, RedriveOptions::default()).await.unwrap(), RedriveOutcome::Redriven);
+    assert_eq!(result_of(&runtime, RUN).await, format!("{LARGE} Some(4)"));
+    nothing_is_left(&world).await;
+    running.shutdown().await.unwrap();
+}
+
+/// The history keeps what steps were called with, for a redrive from any of them, and no answers that were discarded.
+#[tokio::test(start_paused = true)]
+async fn a_full_history_keeps_payloads_and_signals_and_no_discarded_answer() {
     let runner = Scripted::new(|step| async move {
         Ok(match step.step_number {
             0 => StepOutcome::continue_on_signal(large(0), "k", Duration::MAX),
@@ -104,7 +127,9 @@ async fn a_full_history_keeps_no_signal_and_no_discarded_answer() {
     let history: Vec<HistoryEntry> = runtime.history(RUN).try_collect().await.unwrap();
     let payloads: Vec<_> = history.into_iter().map(|row| row.payload.unwrap()).collect();
     assert_eq!(payloads, [b"in".to_vec(), large(0)]);
-    assert_eq!(world.objects().await, 1);
+    assert_eq!(world.objects().await, 2);
+    assert!(runtime.forget(RUN).await.unwrap());
+    nothing_is_left(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
