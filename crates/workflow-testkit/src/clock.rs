@@ -100,6 +100,13 @@ impl VirtualClock {
         state.base_ms = base_ms;
     }
 
+    /// Goes on, on another async runtime, from the last time told.
+    pub(crate) fn go_on(&self) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        (state.since, state.seen, state.base_ms) = (now, now, i128::from(state.told.as_millis()));
+    }
+
     /// The last thousand jumps of time, oldest first. On a runtime that is not paused, the passing of time counts.
     pub fn skipped(&self) -> Vec<Skip> {
         self.lock().skips.iter().cloned().collect()

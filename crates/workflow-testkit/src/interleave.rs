@@ -18,6 +18,7 @@ use std::time::Duration;
 pub use self::call::{Call, Moment, Operation};
 use self::choices::{Chooser, parse};
 use self::execution::execute;
+pub(crate) use self::execution::panic_message;
 pub use self::failure::{FailedOrder, Problem};
 use self::search::Search;
 use self::steps::numbered;

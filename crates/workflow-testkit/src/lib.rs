@@ -28,17 +28,21 @@
 mod chance;
 mod clock;
 pub mod conformance;
+mod explore;
 mod interleave;
 mod plan;
 mod port;
 mod queue;
+mod sim;
 mod store;
 mod watch;
 
 pub use chance::Chance;
 pub use clock::{ClockStep, Skip, VirtualClock};
+pub use explore::{Explorer, FailedPoint, Held, ParseScheduleError, explore};
 pub use interleave::{Actor, Call, Explored, FailedOrder, Interleaver, Moment, Operation, Problem, Turns};
 pub use plan::{Plan, Rule, When};
 pub use port::{FaultyPort, Health, PortCalls, PortCounts, PortFault, PortPlan};
 pub use queue::{MemoryDisk, MemoryQueue, StoredJob};
+pub use sim::{Outside, Sim, SimRuntime, Watched};
 pub use store::{Counting, FaultyStore, Gate, PowerCut, Requests, StoreCalls, StoreFault, StorePlan};

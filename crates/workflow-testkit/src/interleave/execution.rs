@@ -52,7 +52,7 @@ where
 }
 
 /// What a task that did not end well panicked with.
-pub(super) fn panic_message(error: JoinError) -> String {
+pub(crate) fn panic_message(error: JoinError) -> String {
     match error.try_into_panic() {
         Ok(panic) => match panic.downcast::<String>() {
             Ok(message) => *message,

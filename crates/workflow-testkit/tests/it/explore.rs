@@ -1,0 +1,3 @@
+//! Exploring scenarios: what a crash at every point finds, and what it lets stand.
+
+mod payment;
