@@ -147,20 +147,6 @@ impl KeySpace {
         }
     }
 
-    /// The run, scope and key of the memo entry at `key`, if it is such a key of this queue name.
-    pub fn parse_memo(&self, key: &[u8]) -> Option<(RunId, MemoScope, String)> {
-        let (run_id, incarnation) = self.parse_owned(key)?;
-        let rest = key.strip_prefix(&*self.owned(&run_id, incarnation, &[b"memo/"]))?;
-        let (scope, memo) = match rest.strip_prefix(b"r/") {
-            Some(memo) => (MemoScope::Run, memo),
-            None => {
-                let (step, memo) = rest.strip_prefix(b"s")?.split_first_chunk()?;
-                (MemoScope::Step(u32::from_be_bytes(*step)), memo.strip_prefix(b"/")?)
-            }
-        };
-        Some((run_id, scope, String::from_utf8(memo.to_vec()).ok()?))
-    }
-
     /// The terminal notification that is owed for an end of a run.
     pub fn notification(&self, run: &RunId, incarnation: Incarnation, redrive: u32) -> Bytes {
         self.owned(run, incarnation, &[b"notification/", &redrive.to_be_bytes()])

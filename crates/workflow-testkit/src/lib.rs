@@ -23,7 +23,8 @@
 //! | power cut at the n-th write | [`MemoryDisk::cut_power_after`] | [`PowerCut`] |
 //! | clock set forwards or back | [`VirtualClock::set`] with a [`ClockStep`] | |
 //!
-//! An [`Interleaver`] runs a few calls in every order in which they can meet.
+//! An [`Interleaver`] runs a few calls in every order in which they can meet. A [`Sim`] runs a whole scenario on the real
+//! runtime, and [`explore`] lets its process die at every point.
 
 mod chance;
 mod clock;
@@ -46,3 +47,8 @@ pub use port::{FaultyPort, Health, PortCalls, PortCounts, PortFault, PortPlan};
 pub use queue::{MemoryDisk, MemoryQueue, StoredJob};
 pub use sim::{Outside, Sim, SimRuntime, Watched};
 pub use store::{Counting, FaultyStore, Gate, PowerCut, Requests, StoreCalls, StoreFault, StorePlan};
+
+/// Compiles and runs the snippets of the guide to testing.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Testing;

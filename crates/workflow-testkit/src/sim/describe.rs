@@ -3,7 +3,7 @@
 use std::fmt;
 
 use workflow_core::{Phase, Run, RunId, Status};
-use workflow_effects::{KeySpace, MemoScope, decode_run, is_reserved};
+use workflow_effects::{KeySpace, MemoScope, OwnedRow, StoredKey, decode_run, is_reserved};
 use workflow_runtime::port::Commit;
 
 use super::Sim;
@@ -71,7 +71,7 @@ fn record(keys: &KeySpace, key: &[u8], value: &[u8]) -> Option<(RunId, Run)> {
 }
 
 fn memo(keys: &KeySpace, key: &[u8]) -> Option<(RunId, String)> {
-    let (run_id, scope, memo) = keys.parse_memo(key)?;
+    let Some(StoredKey::Owned(run_id, _, OwnedRow::Memo(scope, memo))) = keys.parse(key) else { return None };
     let scope = match scope {
         MemoScope::Run => "of the run ".to_owned(),
         MemoScope::Step(_) => String::new(),
