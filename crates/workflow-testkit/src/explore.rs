@@ -256,7 +256,7 @@ impl Explorer {
         let bound = reached.len().max(1) as u64;
         let draw = |part: u64| mixed(self.seed, 2 + part, number);
         let fault = |at: u64, chance: u64| match reached.get(at as usize) {
-            Some(Reached { in_user_code: true }) if chance % 3 == 0 => Fault::LeaseLost,
+            Some(Reached { in_user_code: true }) if chance.is_multiple_of(3) => Fault::LeaseLost,
             _ => Fault::Crash,
         };
         let (first, second) = (draw(0) % bound, draw(1) % bound);
