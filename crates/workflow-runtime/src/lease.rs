@@ -21,16 +21,23 @@ const MAX_LEASE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The runtime renews leases by itself for as long as a step runs. Ask for more before work that may keep the whole
 /// process from running, such as a long computation on every worker thread.
 #[derive(Clone)]
-pub struct LeaseHandle(Option<Limited>);
-
-/// A lease that may be extended up to a deadline.
-#[derive(Clone)]
-struct Limited {
-    held: Arc<Held>,
-    deadline: Timestamp,
-}
+pub struct LeaseHandle(Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>);
 
 impl LeaseHandle {
+    /// A lease of which `ensure_at_least` is asked instead, for tests of a runner.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_runtime::{Error, LeaseHandle, Step};
+    ///
+    /// let mut step = Step::detached("order 17");
+    /// step.lease = LeaseHandle::new(|_| Err(Error::LeaseLost("job 5".to_owned())));
+    /// assert!(step.lease.ensure_at_least(Duration::from_secs(60)).is_err());
+    /// ```
+    pub fn new(ensure_at_least: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ensure_at_least))
+    }
+
     /// Makes sure that the lease lasts at least `remaining` from now. Never shortens it, and never reaches beyond the
     /// step's timeout.
     ///
@@ -38,15 +45,12 @@ impl LeaseHandle {
     ///
     /// [`Error::LeaseLost`] when another delivery may be executing the step.
     pub fn ensure_at_least(&self, remaining: Duration) -> Result<()> {
-        match &self.0 {
-            None => Ok(()),
-            Some(Limited { held, deadline }) => held.extend(remaining, *deadline),
-        }
+        (self.0)(remaining)
     }
 
     /// A lease that never ends, for unit tests of a runner.
     pub fn detached() -> Self {
-        Self(None)
+        Self::new(|_| Ok(()))
     }
 }
 
@@ -102,7 +106,8 @@ impl LeaseGuard {
 
     /// A handle for the user, who may not extend the lease beyond `deadline`.
     pub(crate) fn handle(&self, deadline: Option<Timestamp>) -> LeaseHandle {
-        LeaseHandle(Some(Limited { held: self.held.clone(), deadline: deadline.unwrap_or(Timestamp::NEVER) }))
+        let (held, deadline) = (self.held.clone(), deadline.unwrap_or(Timestamp::NEVER));
+        LeaseHandle::new(move |remaining| held.extend(remaining, deadline))
     }
 }
 

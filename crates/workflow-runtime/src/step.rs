@@ -257,8 +257,8 @@ impl StepError {
         self
     }
 
-    /// The wait asked for.
-    pub(crate) fn asked_delay(&self) -> Option<Duration> {
+    /// The wait asked for by [`retry_after`](Self::retry_after).
+    pub fn asked_delay(&self) -> Option<Duration> {
         self.retry_after
     }
 
