@@ -1,18 +1,27 @@
 //! The world outside, as far as it shows: what was done there, and how often.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Sim;
-use super::log::Event;
+use super::log::{Event, Log};
 
 /// Tells what steps and hooks do outside: charges, mails, calls of other systems. It outlives the process that does it,
 /// and an exploration compares it with what is done when nothing fails.
 ///
 /// Fakes hold a clone and tell each call before it returns. One that knows a repetition by its idempotency key tells
 /// [`does_for`](Self::does_for) that key, so that the repetition does not count.
+///
+/// A scenario has the one of its [`Sim`], the test of a single step the one of its
+/// [`StepFixture`](crate::StepFixture): the same fakes work in both.
 #[derive(Clone)]
-pub struct Outside {
-    sim: Sim,
+pub struct Outside(World);
+
+#[derive(Clone)]
+enum World {
+    /// Whoever does something there may die.
+    Simulated(Sim),
+    Detached(Arc<Log>),
 }
 
 impl fmt::Debug for Outside {
@@ -23,16 +32,32 @@ impl fmt::Debug for Outside {
 
 impl Outside {
     pub(super) fn new(sim: Sim) -> Self {
-        Self { sim }
+        Self(World::Simulated(sim))
     }
 
-    /// `what` is done. The process may die right before, and right after.
+    /// A world of its own, where nothing has been done and nobody dies.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let bank = workflow_testkit::Outside::detached();
+    /// bank.does("charge 17").await;
+    /// assert!(bank.does_for("order-1", "refund 17").await);
+    /// assert!(!bank.does_for("order-1", "refund 17").await); // the bank knows the key
+    /// assert_eq!(bank.done(), ["charge 17", "refund 17 (order-1)"]);
+    /// # }
+    /// ```
+    pub fn detached() -> Self {
+        Self(World::Detached(Arc::default()))
+    }
+
+    /// `what` is done. In a simulation, the process may die right before, and right after.
     pub async fn does(&self, what: impl fmt::Display) {
         let what = what.to_string();
-        self.sim.world.points.pass(&self.sim, || format!("before {what}")).await;
+        self.pass(|| format!("before {what}")).await;
         let times = self.done().iter().filter(|done| **done == what).count();
-        self.sim.world.log.tell(Event::Outside(what.clone(), times + 1));
-        self.sim.world.points.pass(&self.sim, || format!("after {what}")).await;
+        self.log().tell(Event::Outside(what.clone(), times + 1));
+        self.pass(|| format!("after {what}")).await;
     }
 
     /// `what` is done for `key`, unless it has been: then it is a repetition that the other system knows. Says whether
@@ -43,18 +68,33 @@ impl Outside {
         if is_new {
             self.does(what).await;
         } else {
-            self.sim.world.points.pass(&self.sim, || format!("repeating {what}")).await;
+            self.pass(|| format!("repeating {what}")).await;
         }
         is_new
     }
 
     /// What was done so far, in order.
     pub fn done(&self) -> Vec<String> {
-        let events = self.sim.world.log.events();
-        let done = events.into_iter().filter_map(|event| match event {
+        let events = self.log().events().into_iter();
+        let done = events.filter_map(|event| match event {
             Event::Outside(what, _) => Some(what),
             _ => None,
         });
         done.collect()
+    }
+
+    fn log(&self) -> &Log {
+        match &self.0 {
+            World::Simulated(sim) => &sim.world.log,
+            World::Detached(log) => log,
+        }
+    }
+
+    /// A point at which the process may die.
+    async fn pass(&self, what: impl FnOnce() -> String) {
+        match &self.0 {
+            World::Simulated(sim) => sim.world.points.pass(sim, what).await,
+            World::Detached(_) => {}
+        }
     }
 }
