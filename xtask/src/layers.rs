@@ -58,6 +58,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "object_store",
             "proptest",
             "proptest-state-machine",
+            "serde",
             "tokio",
             "tokio-util",
         ],
