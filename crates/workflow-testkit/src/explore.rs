@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-pub(crate) use self::execution::execute;
+pub(crate) use self::execution::{execute, paused_runtime};
 use self::failure::schedule_text;
 pub use self::failure::{FailedPoint, ParseScheduleError};
 use self::finals::Finals;

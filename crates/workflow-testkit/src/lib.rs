@@ -1,5 +1,7 @@
-//! Tools that prove workflows, and the stores under them, right. Faults are values: a test makes one, hands it over as
-//! the store it wraps, and keeps a clone to steer it by.
+//! Tools that prove workflows, and the stores under them, right.
+//!
+//! A [`StepFixture`] calls a runner for one step and reports all that it did as data. Faults are values: a test makes one,
+//! hands it over as the store it wraps, and keeps a clone to steer it by.
 //!
 //! | store | what it does |
 //! | --- | --- |
@@ -30,6 +32,7 @@ mod chance;
 mod clock;
 pub mod conformance;
 mod explore;
+mod fixture;
 mod interleave;
 mod plan;
 mod port;
@@ -41,6 +44,7 @@ mod watch;
 pub use chance::Chance;
 pub use clock::{ClockStep, Skip, VirtualClock};
 pub use explore::{Explorer, FailedPoint, Held, ParseScheduleError, explore};
+pub use fixture::{KvRead, MemoCall, MemoOf, StepFixture, StepReport};
 pub use interleave::{Actor, Call, Explored, FailedOrder, Interleaver, Moment, Operation, Problem, Turns};
 pub use plan::{Plan, Rule, When};
 pub use port::{FaultyPort, Health, PortCalls, PortCounts, PortFault, PortPlan};

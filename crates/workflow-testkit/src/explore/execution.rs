@@ -25,14 +25,14 @@ where
     let sim = Sim::new(seed, injections);
     let ended = loop {
         // Dropping the async runtime is what ends every task of the process.
-        match runtime().block_on(live(&sim, scenario(sim.clone()), longest)) {
+        match paused_runtime().block_on(live(&sim, scenario(sim.clone()), longest)) {
             Some(ended) => break ended,
             None => sim.world.log.tell(Event::Restarted),
         }
         sim.world.points.revive();
     };
     let (reached, events) = (sim.world.points.reached(), sim.world.log.events());
-    let result = ended.and_then(|()| runtime().block_on(Finals::of(&sim)));
+    let result = ended.and_then(|()| paused_runtime().block_on(Finals::of(&sim)));
     Execution { result, reached, events }
 }
 
@@ -55,7 +55,8 @@ where
     }
 }
 
-fn runtime() -> Runtime {
+/// An async runtime of one thread whose time moves when nobody works.
+pub(crate) fn paused_runtime() -> Runtime {
     Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -8,6 +8,7 @@ mod clocks;
 mod explore;
 mod faults;
 mod faulty_port;
+mod fixture;
 mod interleave;
 mod listing;
 mod objects;
