@@ -4,6 +4,7 @@ mod cost;
 mod everything;
 mod forget;
 mod interrupted;
+mod orphans;
 mod reuse;
 mod window;
 mod zoo;
