@@ -69,8 +69,22 @@ fn check_corrupt(record: &Record, bytes: &[u8], expected: &str) {
 
 #[test]
 fn a_corrupt_record_names_what_it_is_and_what_is_wrong() {
-    let [run, spec, notification, doorbell, memo, step, slot, signal, expiry, objects, signal_objects, id] =
-        Record::kinds();
+    let [
+        run,
+        spec,
+        notification,
+        doorbell,
+        memo,
+        step,
+        slot,
+        signal,
+        expiry,
+        objects,
+        signal_objects,
+        id,
+        row,
+        outcome,
+    ] = Record::kinds();
     let newer = "is corrupt: its bytes have another shape, perhaps that of a newer version";
     check_corrupt(&run, b"", "the record of run r is corrupt: it ends too early");
     check_corrupt(&run, b"\x01", &format!("the record of run r {newer}"));
@@ -85,13 +99,15 @@ fn a_corrupt_record_names_what_it_is_and_what_is_wrong() {
     check_corrupt(&objects, b"\0\0\0\x03", &format!("the objects row of run r {newer}"));
     check_corrupt(&signal_objects, b"\0\0\0", "the objects row of a signal is corrupt: it ends too early");
     check_corrupt(&id, b"", "the row of an idempotency id is corrupt: it ends too early");
+    check_corrupt(&row, b"\x01", &format!("the recorded outcome of run r {newer}"));
+    check_corrupt(&outcome, b"\0\x04", &format!("the recorded outcome of run r {newer}"));
     let longer = [&memo.encode(), &b"xy"[..]].concat();
     check_corrupt(&memo, &longer, "memo \"k\" of run r is corrupt: 2 bytes follow its end");
 }
 
 #[test]
 fn a_length_that_lies_allocates_nothing() {
-    let [_, spec, _, doorbell, memo, _, _, signal, expiry, objects, _, _] = Record::kinds();
+    let [_, spec, _, doorbell, memo, _, _, signal, expiry, objects, _, _, row, outcome] = Record::kinds();
     let huge = [&b"\0\xfd"[..], &u64::MAX.to_le_bytes()].concat();
     check_corrupt(&doorbell, &huge, "a doorbell is corrupt: it is too long");
     let huge = [&b"\0\x01\0\xfd"[..], &(MAX_RECORD_LEN as u64).to_le_bytes()].concat();
@@ -103,6 +119,10 @@ fn a_length_that_lies_allocates_nothing() {
     check_corrupt(&expiry, &huge, "the expiry of a signal is corrupt: it is too long");
     let huge = [&b"\0\0\xfd"[..], &u64::MAX.to_le_bytes()].concat();
     check_corrupt(&objects, &huge, "the objects row of run r is corrupt: it is too long");
+    let huge = [&b"\0\x07\0\xfd"[..], &u64::MAX.to_le_bytes()].concat();
+    check_corrupt(&row, &huge, "the recorded outcome of run r is corrupt: it is too long");
+    let huge = [&b"\0\x02\xfd"[..], &u64::MAX.to_le_bytes()].concat();
+    check_corrupt(&outcome, &huge, "the recorded outcome of run r is corrupt: it is too long");
 }
 
 #[test]
@@ -152,6 +172,9 @@ fn a_forged_correlation_key_is_refused() {
     }
     let error = decode_signal_expiry(b"\0\x07\0\0\0").unwrap_err();
     assert_eq!(error.to_string(), "the expiry of a signal is corrupt: a correlation key must not be empty");
+    let error = decode_outcome(&run_id, b"\0\0\0\0\x02\x01\0\0\0\0").unwrap_err();
+    let expected = "the recorded outcome of run r is corrupt: a correlation key must not be empty";
+    assert_eq!(error.to_string(), expected);
     let error = decode_signal_objects_row(b"\0\0\0\x01\0").unwrap_err();
     assert_eq!(error.to_string(), "the objects row of a signal is corrupt: a correlation key must not be empty");
 }

@@ -2,14 +2,15 @@
 //! may be added to, never changed.
 
 use workflow_core::{
-    ActiveRun, CancelRequest, EndedRun, Incarnation, ObjectRef, Phase, Remains, Run, RunId, Signal, SignalId, Slot,
-    Status, Timestamp, Value,
+    ActiveRun, CancelRequest, EndedRun, Incarnation, ObjectRef, Outcome, Phase, Remains, Run, RunId, Signal, SignalId,
+    Slot, Status, Timestamp, Value, When,
 };
 
 use super::records::{
-    Record, active, buffered, doorbell, ended, expiry, key, notification, objects, signal, signal_objects, slot, spec,
-    step,
+    Record, active, buffered, doorbell, ended, expiry, key, notification, objects, outcome_row, recorded, signal,
+    signal_objects, slot, spec, step, wait,
 };
+use crate::staged::StagedEffects;
 use crate::stored::*;
 
 fn check(record: Record, golden: &str) {
@@ -251,4 +252,35 @@ fn objects_rows_of_signals() {
         "00 fd0068e5cf8b010000 076f626a65637473 02 086f726465722d3137 07",
     );
     check(row(SignalObjectsState::Condemned), "00 fd0068e5cf8b010000 076f626a65637473 03");
+}
+
+#[test]
+fn outcome_rows() {
+    check(Record::OutcomeRow(outcome_row()), "00 07 02 056a6f622d33 fb2c01 fd0068e5cf8b010000 00036f7574");
+    check(
+        Record::OutcomeRow(OutcomeRow { content: object(), ..outcome_row() }),
+        "00 07 02 056a6f622d33 fb2c01 fd0068e5cf8b010000 0107702f722f312f32fc70110100",
+    );
+}
+
+#[test]
+fn recorded_outcomes() {
+    check(Record::Outcome(recorded()), "00 00 0002696e 00 02 01610131 01620132 01 0163");
+    let row = |outcome| Record::Outcome(RecordedOutcome { outcome, staged: StagedEffects::default() });
+    let goes_on = |when| Outcome::Continue { payload: object(), when };
+    let until = Timestamp::from_millis(1_700_000_000_000);
+    check(row(goes_on(When::Now)), "00 00 0107702f722f312f32fc70110100 00 00 00");
+    check(row(goes_on(When::At(until))), "00 00 0107702f722f312f32fc70110100 01fd0068e5cf8b010000 00 00");
+    let keys = vec![wait("k"), wait("a/\0b")];
+    check(
+        row(goes_on(When::OnSignal { keys: keys.clone(), until: Some(until) })),
+        "00 00 0107702f722f312f32fc70110100 02 02 016b 04612f0062 01fd0068e5cf8b010000 00 00",
+    );
+    check(
+        row(goes_on(When::OnSignal { keys, until: None })),
+        "00 00 0107702f722f312f32fc70110100 02 02 016b 04612f0062 00 00 00",
+    );
+    check(row(Outcome::Succeed { result: Value::from("done") }), "00 01 0004646f6e65 00 00");
+    check(row(Outcome::Fail { reason: "no".to_owned() }), "00 02 026e6f 00 00");
+    check(row(Outcome::Cancel { reason: "enough".to_owned() }), "00 03 06656e6f756768 00 00");
 }

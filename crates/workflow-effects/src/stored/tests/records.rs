@@ -6,11 +6,13 @@ use bytes::Bytes;
 use proptest::option;
 use proptest::prelude::*;
 use workflow_core::{
-    ActiveRun, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Notification,
-    ObjectRef, Phase, Remains, Run, RunId, Signal, SignalId, Slot, Status, Timestamp, Value, Waiter,
+    ActiveRun, Attempt, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, KeyState,
+    Notification, ObjectRef, Outcome, Phase, Remains, Run, RunId, Signal, SignalId, Slot, Status, Timestamp, Value,
+    WaitKey, Waiter, When,
 };
 
 use crate::error::Result;
+use crate::staged::StagedEffects;
 use crate::stored::*;
 
 /// A record of any kind. A run is never absent, and a slot is never idle: of such there is no record.
@@ -28,6 +30,8 @@ pub(super) enum Record {
     Objects(ObjectsRow),
     SignalObjects(SignalObjectsRow),
     Id(SignalId),
+    OutcomeRow(OutcomeRow),
+    Outcome(RecordedOutcome),
 }
 
 impl Record {
@@ -45,6 +49,8 @@ impl Record {
             Self::Objects(row) => encode_objects_row(row),
             Self::SignalObjects(row) => encode_signal_objects_row(row),
             Self::Id(id) => encode_signal_id(*id),
+            Self::OutcomeRow(row) => encode_outcome_row(row),
+            Self::Outcome(recorded) => encode_outcome(recorded),
         }
     }
 
@@ -64,11 +70,13 @@ impl Record {
             Self::Objects(_) => Self::Objects(decode_objects_row(&run_id, bytes)?),
             Self::SignalObjects(_) => Self::SignalObjects(decode_signal_objects_row(bytes)?),
             Self::Id(_) => Self::Id(decode_signal_id(bytes)?),
+            Self::OutcomeRow(_) => Self::OutcomeRow(decode_outcome_row(&run_id, bytes)?),
+            Self::Outcome(_) => Self::Outcome(decode_outcome(&run_id, bytes)?),
         })
     }
 
     /// One record of each kind.
-    pub(super) fn kinds() -> [Self; 12] {
+    pub(super) fn kinds() -> [Self; 14] {
         [
             Self::Run(Run::Active(active())),
             Self::Spec(spec()),
@@ -82,6 +90,8 @@ impl Record {
             Self::Objects(objects()),
             Self::SignalObjects(signal_objects()),
             Self::Id(SignalId::new(7)),
+            Self::OutcomeRow(outcome_row()),
+            Self::Outcome(recorded()),
         ]
     }
 }
@@ -204,6 +214,22 @@ pub(super) fn signal_objects() -> SignalObjectsRow {
     SignalObjectsRow { since, prefix, state: SignalObjectsState::Fresh }
 }
 
+pub(super) fn outcome_row() -> OutcomeRow {
+    let attempt = Attempt { incarnation: Incarnation::new(7), step: 2, job: JobId::from("job-3"), deliveries: 300 };
+    OutcomeRow { attempt, started_at: Timestamp::from_millis(1_700_000_000_000), content: Value::from("out") }
+}
+
+pub(super) fn recorded() -> RecordedOutcome {
+    let outcome = Outcome::Continue { payload: Value::from("in"), when: When::Now };
+    let puts = BTreeMap::from([("b".into(), "2".into()), ("a".into(), "1".into())]);
+    RecordedOutcome { outcome, staged: StagedEffects { puts, deletes: ["c".into()].into() } }
+}
+
+/// What the slot of the key holds is not recorded.
+pub(super) fn wait(text: &str) -> WaitKey {
+    WaitKey { key: key(text), state: KeyState::Free }
+}
+
 pub(super) fn any_record() -> impl Strategy<Value = Record> {
     prop_oneof![
         active_runs().prop_map(|run| Record::Run(Run::Active(run))),
@@ -219,6 +245,8 @@ pub(super) fn any_record() -> impl Strategy<Value = Record> {
         objects_rows().prop_map(Record::Objects),
         signal_objects_rows().prop_map(Record::SignalObjects),
         signal_ids().prop_map(Record::Id),
+        outcome_rows().prop_map(Record::OutcomeRow),
+        recorded_outcomes().prop_map(Record::Outcome),
     ]
 }
 
@@ -421,4 +449,34 @@ fn doorbells() -> impl Strategy<Value = Doorbell> {
     (run_ids(), incarnations(), any::<String>(), any::<u64>(), targets).prop_map(
         |(run_id, incarnation, queue_name, open, target)| Doorbell { run_id, incarnation, queue_name, open, target },
     )
+}
+
+fn outcome_rows() -> impl Strategy<Value = OutcomeRow> {
+    let attempts = (incarnations(), any::<(u32, u32)>(), jobs())
+        .prop_map(|(incarnation, (step, deliveries), job)| Attempt { incarnation, step, job, deliveries });
+    (attempts, times(), values()).prop_map(|(attempt, started_at, content)| OutcomeRow { attempt, started_at, content })
+}
+
+fn recorded_outcomes() -> impl Strategy<Value = RecordedOutcome> {
+    let texts = || any::<Vec<u8>>().prop_map(Bytes::from);
+    let puts = proptest::collection::btree_map(texts(), texts(), 0..4);
+    let deletes = proptest::collection::btree_set(texts(), 0..4);
+    (outcomes(), puts, deletes)
+        .prop_map(|(outcome, puts, deletes)| RecordedOutcome { outcome, staged: StagedEffects { puts, deletes } })
+}
+
+fn outcomes() -> impl Strategy<Value = Outcome> {
+    let waits = keys().prop_map(|key| WaitKey { key, state: KeyState::Free });
+    let whens = prop_oneof![
+        Just(When::Now),
+        times().prop_map(When::At),
+        (proptest::collection::vec(waits, 0..5), option::of(times()))
+            .prop_map(|(keys, until)| When::OnSignal { keys, until }),
+    ];
+    prop_oneof![
+        (values(), whens).prop_map(|(payload, when)| Outcome::Continue { payload, when }),
+        values().prop_map(|result| Outcome::Succeed { result }),
+        any::<String>().prop_map(|reason| Outcome::Fail { reason }),
+        any::<String>().prop_map(|reason| Outcome::Cancel { reason }),
+    ]
 }
