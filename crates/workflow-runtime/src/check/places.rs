@@ -31,17 +31,17 @@ impl Store {
         Ok(is_removed || is_at(&run, Index::State(state), entry))
     }
 
-    /// A place by submission goes with what the run was submitted with. Where that is gone and must not be, or does not
-    /// read, this is reported, and not the places.
+    /// A place by submission goes with the record: the commit that removes one removes the other. It is one of those that
+    /// follow from what the run was submitted with; where that is gone and must not be, or does not read, this is
+    /// reported, and not the places.
     async fn is_of_submission(&self, entry: &IndexEntry, key: &Bytes) -> Result<bool> {
         let IndexEntry { run_id, incarnation, .. } = entry;
-        let keys = &self.reads.keys;
-        match self.get(&keys.spec(run_id, *incarnation)).await? {
-            Some(row) => Ok(match decode_spec(run_id, &row) {
-                Ok(spec) => submission_places(keys, run_id, *incarnation, &spec).any(|place| place == *key),
-                Err(_) => true,
-            }),
-            None => self.may_name(run_id, *incarnation).await,
+        if !self.may_name(run_id, *incarnation).await? {
+            return Ok(false);
         }
+        let keys = &self.reads.keys;
+        let spec = self.get(&keys.spec(run_id, *incarnation)).await?.map(|row| decode_spec(run_id, &row));
+        let Some(Ok(spec)) = spec else { return Ok(true) };
+        Ok(submission_places(keys, run_id, *incarnation, &spec).any(|place| place == *key))
     }
 }

@@ -142,16 +142,21 @@ async fn object_of(world: &World, len: u64) -> object_store::path::Path {
 
 #[tokio::test(start_paused = true)]
 async fn records() {
-    let rows_and_place: &[Told<'_>] =
-        &[(Orphan, Some("delayed"), &["of/delayed/*/spec"]), (Orphan, Some("delayed"), &["listed/active/*delayed/*"])];
-    check(Damage::Delete("run/delayed"), rows_and_place).await;
+    let left: Vec<&[&str]> =
+        vec![&["of/delayed/*/spec"], &["listed/active/*delayed/*"], &["submitted/*delayed/*"], &["header/*delayed/*"]];
+    let left: Vec<Told<'_>> = left.into_iter().map(|keys| (Orphan, Some("delayed"), keys)).collect();
+    check(Damage::Delete("run/delayed"), &left).await;
     let slot = (Orphan, Some("waiting"), &["signal/k"][..]);
     let other_slot = (Orphan, Some("waiting"), &["signal/l"][..]);
     let rows = &["of/waiting/*/history/*", "of/waiting/*/outcome", "of/waiting/*/spec"][..];
     let place = (Orphan, Some("waiting"), &["listed/waiting/*waiting/*"][..]);
-    check(Damage::Delete("run/waiting"), &[slot, other_slot, place, (Orphan, Some("waiting"), rows)]).await;
-    // Its place among those that have ended makes the sweep remove what is left.
-    check(Damage::Delete("run/cancelled"), &[]).await;
+    let submitted = (Orphan, Some("waiting"), &["submitted/*waiting/*"][..]);
+    let rows = (Orphan, Some("waiting"), rows);
+    check(Damage::Delete("run/waiting"), &[slot, other_slot, place, submitted, rows]).await;
+    // Its place among those that have ended makes the sweep remove what is left, but for that by its submission, which
+    // goes with the record.
+    let submitted = (Orphan, Some("cancelled"), &["submitted/*cancelled/*"][..]);
+    check(Damage::Delete("run/cancelled"), &[submitted]).await;
     for run in ["delayed", "waiting", "paused", "done", "failed"] {
         let key: &'static str = ["run/", run].concat().leak();
         check(Damage::Write(key, b"\xff"), &[(Corrupt, Some(run), &[key])]).await;
