@@ -22,8 +22,8 @@ use crate::{Error, Result};
 const STATUSES: [Status; 3] = [Status::Succeeded, Status::Failed, Status::Cancelled];
 /// Places that are read at once.
 const PAGE: usize = 256;
-/// Keys that one commit writes.
-const WRITES: usize = 1_000;
+/// Keys that one commit writes: those of a page of runs that were submitted without headers.
+const WRITES: usize = 4 * PAGE;
 /// Runs of which something is read at the same time.
 const AT_A_TIME: usize = 16;
 /// The time of the place of a run whose record is gone.

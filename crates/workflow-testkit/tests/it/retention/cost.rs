@@ -48,10 +48,12 @@ async fn many_ended_runs_are_removed_in_few_commits() {
     tokio::time::sleep(10 * MINUTE).await;
     assert_eq!(world.leftovers().await, Vec::<String>::new());
     let log = port.take();
-    assert!(log.commits.len() <= count / 100 + 8, "{} commits", log.commits.len());
+    // For each page one that removes the records and one that removes the rest. The first page is not full: it ends with
+    // the runs that are over when the sweep looks.
+    assert!(log.commits.len() <= 2 * (count.div_ceil(256) + 1), "{} commits", log.commits.len());
     assert!(log.gets.len() <= 3 * count, "{} reads", log.gets.len());
     let largest = log.commits.iter().map(|commit| commit.puts.len() + commit.deletes.len()).max();
-    assert!(largest <= Some(1_000), "{largest:?}");
+    assert!(largest <= Some(1_024), "{largest:?}");
 }
 
 /// Runs that have failed leave dead jobs, which go in batches too.
