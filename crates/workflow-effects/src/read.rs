@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use crate::error::{Error, Result};
 use crate::keys::{RESERVED_PREFIX, is_reserved};
 use crate::memory::MemoryKv;
+use crate::pages::Pages;
 use crate::port::{KvStore, Read, ScanRange};
 use crate::staged::check_key;
 
@@ -72,41 +73,27 @@ impl KvReadHandle {
     ///
     /// The stream ends with [`Error::Unavailable`] or [`Error::Closed`] when the store cannot answer.
     pub fn scan(&self, prefix: &[u8]) -> impl Stream<Item = Result<(Bytes, Bytes)>> + Send + Unpin + use<> {
-        let cursor = Cursor { kv: self.kv.clone(), prefix: Bytes::copy_from_slice(prefix), after: None };
-        let start = (!prefix.starts_with(RESERVED_PREFIX)).then_some(cursor);
-        let pages = stream::try_unfold(start, |cursor| async move {
-            match cursor {
-                Some(cursor) => cursor.next_page().await.map(Some),
-                None => Ok::<_, Error>(None),
-            }
+        let of_all =
+            || Pages::new(self.kv.clone(), ScanRange::first(Bytes::copy_from_slice(prefix), PAGE), Read::Durable);
+        let pages = (!prefix.starts_with(RESERVED_PREFIX)).then(of_all);
+        let pages = stream::try_unfold(pages, |pages| async move {
+            let Some(mut pages) = pages else { return Ok::<_, Error>(None) };
+            let page = next_page(&mut pages).await?;
+            Ok(page.map(|page| (page, Some(pages))))
         });
         pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten().boxed()
     }
 }
 
-/// Where a scan stands.
-struct Cursor {
-    kv: Arc<dyn KvStore>,
-    prefix: Bytes,
-    after: Option<Bytes>,
-}
-
-impl Cursor {
-    /// The next page of the application's entries, and the cursor for the one after it.
-    async fn next_page(mut self) -> Result<(Vec<(Bytes, Bytes)>, Option<Self>)> {
-        let range = ScanRange { after: self.after.take(), ..ScanRange::first(self.prefix.clone(), PAGE) };
-        let page = self.kv.scan(&range, Read::Durable).await?;
-        let mut entries = page.entries;
-        let last = entries.last().map(|(key, _)| key.clone());
-        entries.retain(|(key, _)| !is_reserved(key));
-        // A page that ends among the runtime's entries is followed by one that begins after all of them.
-        self.after = match last {
-            Some(last) if is_reserved(&last) => Some(Bytes::from_static(AFTER_RESERVED)),
-            last => last,
-        };
-        let more = page.more && self.after.is_some();
-        Ok((entries, more.then_some(self)))
+/// The application's entries on the next page.
+async fn next_page(pages: &mut Pages) -> Result<Option<Vec<(Bytes, Bytes)>>> {
+    let Some(mut entries) = pages.next().await? else { return Ok(None) };
+    // A page that ends among the runtime's entries is followed by one that begins after all of them.
+    if entries.last().is_some_and(|(key, _)| is_reserved(key)) {
+        pages.skip_to(AFTER_RESERVED);
     }
+    entries.retain(|(key, _)| !is_reserved(key));
+    Ok(Some(entries))
 }
 
 /// Says nothing of the store.

@@ -98,15 +98,14 @@ impl RunReads {
 
     /// The entries of a section of an index, page by page.
     fn entries(self, section: Section) -> impl Stream<Item = Result<IndexEntry>> + Send + use<> {
-        let first = section.first(&self);
-        let pages = stream::try_unfold((self, section, Some(first)), |(reads, section, range)| async move {
-            let Some(mut range) = range else { return Ok::<_, Error>(None) };
-            let page = reads.kv.scan(&range, Read::Durable).await?;
-            let entries = page.entries.iter().filter_map(|(key, _)| reads.keys.parse_indexed(section.index, key));
+        let rows = self.pages(section.range(&self), Read::Durable);
+        let pages = stream::try_unfold((self, section, Some(rows)), |(reads, section, rows)| async move {
+            let Some(mut rows) = rows else { return Ok::<_, Error>(None) };
+            let Some(page) = rows.next().await? else { return Ok(None) };
+            let entries = page.iter().filter_map(|(key, _)| reads.keys.parse_indexed(section.index, key));
             let within: Vec<_> = entries.take_while(|entry| section.times.contain(entry.at)).map(Ok).collect();
-            let more = page.more && within.len() == page.entries.len();
-            range.after = page.entries.into_iter().next_back().map(|(key, _)| key);
-            Ok(Some((stream::iter(within), (reads, section, more.then_some(range)))))
+            let rest = (within.len() == page.len()).then_some(rows);
+            Ok(Some((stream::iter(within), (reads, section, rest))))
         });
         pages.try_flatten()
     }
@@ -214,7 +213,7 @@ impl Parsed {
 }
 
 impl Section {
-    fn first(&self, reads: &RunReads) -> ScanRange {
+    fn range(&self, reads: &RunReads) -> ScanRange {
         let from = |at| reads.keys.index_from(self.index, at);
         let (after, order) = match self.order {
             RunOrder::OldestFirst => (Some(from(self.times.from)), ScanOrder::Ascending),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use workflow_core::{EndedRun, Incarnation, Phase, Run, RunId, Timestamp, Value};
 use workflow_effects::{
-    KeySpace, KvStore, ObjectValues, Read, ScanRange, Spec, StepRow, decode_run, decode_spec, decode_step_row,
+    KeySpace, KvStore, ObjectValues, Pages, Read, ScanRange, Spec, StepRow, decode_run, decode_spec, decode_step_row,
 };
 
 use crate::views::{HistoryEntry, RunPhase, RunStatus};
@@ -31,6 +31,11 @@ pub(crate) struct Gathered {
 }
 
 impl RunReads {
+    /// The entries of a range, a page after the other.
+    pub(crate) fn pages(&self, range: ScanRange, read: Read) -> Pages {
+        Pages::new(self.kv.clone(), range, read)
+    }
+
     /// Reads a run's record.
     pub(crate) async fn gather(&self, run_id: &RunId, read: Read) -> Result<Gathered> {
         let record = self.kv.get(&self.keys.run(run_id), read).await?;
@@ -134,18 +139,15 @@ impl RunReads {
 
     fn history_of(self, run_id: RunId, of: Incarnation) -> impl Stream<Item = Result<HistoryEntry>> + Send + use<> {
         let prefix = self.keys.history_prefix(&run_id, of);
-        let first = ScanRange::first(prefix, HISTORY_PAGE);
-        let pages = stream::try_unfold((self, run_id, Some(first)), move |(reads, run_id, range)| async move {
-            let Some(mut range) = range else { return Ok::<_, Error>(None) };
-            let page = reads.kv.scan(&range, Read::Durable).await?;
-            let mut entries = Vec::with_capacity(page.entries.len());
-            for (key, row) in &page.entries {
+        let rows = self.pages(ScanRange::first(prefix, HISTORY_PAGE), Read::Durable);
+        let pages = stream::try_unfold((self, run_id, rows), move |(reads, run_id, mut rows)| async move {
+            let Some(page) = rows.next().await? else { return Ok::<_, Error>(None) };
+            let mut entries = Vec::with_capacity(page.len());
+            for (key, row) in &page {
                 let read = reads.entry(&run_id, key, row).await;
                 entries.extend(reads.unless_removed(&run_id, of, read).await.transpose());
             }
-            range.after = page.entries.into_iter().next_back().map(|(key, _)| key);
-            let next = page.more.then_some(range);
-            Ok(Some((stream::iter(entries), (reads, run_id, next))))
+            Ok(Some((stream::iter(entries), (reads, run_id, rows))))
         });
         pages.try_flatten()
     }

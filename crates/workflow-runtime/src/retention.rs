@@ -119,22 +119,19 @@ pub(crate) async fn sweep<R, H>(engine: &Engine<R, H>, jobs_too: bool) -> Result
 async fn sweep_ended<R, H>(engine: &Engine<R, H>, status: Status, from: Timestamp, jobs_too: bool) -> Result<bool> {
     let reads = &engine.reads;
     let after = Some(reads.keys.index_from(index(status), from));
-    let mut range = ScanRange { after, ..ScanRange::first(reads.keys.index_prefix(index(status)), PAGE) };
+    let range = ScanRange { after, ..ScanRange::first(reads.keys.index_prefix(index(status)), PAGE) };
+    let mut pages = reads.pages(range, Read::Latest);
     let mut later = false;
-    loop {
-        let page = reads.kv.scan(&range, Read::Latest).await?;
-        let places = page.entries.iter().filter_map(|(key, left)| Place::read(&reads.keys, status, key, left));
+    while let Some(page) = pages.next().await? {
+        let places = page.iter().filter_map(|(key, left)| Place::read(&reads.keys, status, key, left));
         let (over, rest): (Vec<Place>, Vec<Place>) = places.partition(|place| is_over(engine, place.at));
         later |= remove(engine, over, jobs_too).await?;
         if let Some(next) = rest.first() {
             engine.ends.note(next.at);
             return Ok(later);
         }
-        match page.entries.into_iter().next_back() {
-            Some((key, _)) if page.more => range.after = Some(key),
-            _ => return Ok(later),
-        }
     }
+    Ok(later)
 }
 
 /// Whether the time of a run that ended at `at` is over.
@@ -208,19 +205,16 @@ async fn is_done<R, H>(engine: &Engine<R, H>, run_id: &RunId, incarnation: Incar
         return Ok(false);
     }
     let reads = &engine.reads;
-    let mut range = ScanRange::first(reads.keys.notifications_prefix(run_id, incarnation), PAGE);
-    loop {
-        let page = reads.kv.scan(&range, Read::Latest).await?;
+    let prefix = reads.keys.notifications_prefix(run_id, incarnation);
+    let mut pages = reads.pages(ScanRange::first(prefix, PAGE), Read::Latest);
+    while let Some(page) = pages.next().await? {
         // One that does not read will never be told.
         let owed = |row: &Bytes| decode_notification(run_id, row).is_ok_and(|row| !row.state.dead);
-        if page.entries.iter().any(|(_, row)| owed(row)) {
+        if page.iter().any(|(_, row)| owed(row)) {
             return Ok(false);
         }
-        match page.entries.into_iter().next_back() {
-            Some((key, _)) if page.more => range.after = Some(key),
-            _ => return Ok(true),
-        }
     }
+    Ok(true)
 }
 
 /// Runs whose records one commit removes.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use workflow_core::{Incarnation, Run, RunId, RunState, Status, Timestamp};
-use workflow_effects::{Index, Read, ScanPage, ScanRange, StoredKey, decode_run, decode_signal_expiry};
+use workflow_effects::{Index, Pages, Read, ScanRange, StoredKey, decode_run, decode_signal_expiry};
 
 use super::found::{Found, MAX_KEYS, Remembered};
 use super::{Violation, ViolationKind};
@@ -50,7 +50,7 @@ struct Unnamed {
 /// Reads everything once.
 pub(super) async fn read(store: &Store) -> Result<BTreeSet<Violation>> {
     let mut reading = Reading::default();
-    let mut pages = Pages::of(store, store.reads.keys.prefix());
+    let mut pages = store.pages(store.reads.keys.prefix());
     while let Some(entries) = pages.next().await? {
         let rows = stream::iter(&entries).map(|(key, row)| store.look_into(key, row)).buffered(AT_A_TIME);
         let found: Vec<Found> = rows.try_collect().await?;
@@ -88,6 +88,11 @@ impl Store {
         Ok(self.reads.kv.get(key, Read::Durable).await?)
     }
 
+    /// The rows below a prefix, a page after the other.
+    pub(super) fn pages(&self, prefix: Bytes) -> Pages {
+        self.reads.pages(ScanRange::first(prefix, PAGE), Read::Durable)
+    }
+
     /// The run that others refer to; `None` if its record does not read, which is reported of the record alone.
     pub(super) async fn run(&self, run_id: &RunId) -> Result<Option<Run>> {
         let bytes = self.get(&self.reads.keys.run(run_id)).await?;
@@ -116,7 +121,7 @@ impl Reading {
     /// Reports the idempotency ids of which no row tells when they are forgotten.
     async fn settle_remembered(&mut self, store: &Store) -> Result<()> {
         let mut remembered = std::mem::take(&mut self.remembered);
-        let mut pages = Pages::of(store, store.reads.keys.signal_expiries_prefix());
+        let mut pages = store.pages(store.reads.keys.signal_expiries_prefix());
         while !remembered.is_empty()
             && let Some(entries) = pages.next().await?
         {
@@ -139,7 +144,7 @@ impl Reading {
         let keys = &store.reads.keys;
         for status in [Status::Succeeded, Status::Failed, Status::Cancelled] {
             let index = Index::State(RunState::Ended(status));
-            let mut pages = Pages::of(store, keys.index_prefix(index));
+            let mut pages = store.pages(keys.index_prefix(index));
             while !self.unnamed.is_empty()
                 && let Some(entries) = pages.next().await?
             {
@@ -155,34 +160,5 @@ impl Reading {
             self.violations.extend(found.violations);
         }
         Ok(())
-    }
-}
-
-/// The rows below a prefix, page by page.
-pub(super) struct Pages<'a> {
-    store: &'a Store,
-    next: Option<ScanRange>,
-}
-
-impl<'a> Pages<'a> {
-    pub(super) fn of(store: &'a Store, prefix: Bytes) -> Self {
-        Self { store, next: Some(ScanRange::first(prefix, PAGE)) }
-    }
-
-    /// Only what comes after `key`.
-    pub(super) fn after(mut self, key: Option<Bytes>) -> Self {
-        if let Some(range) = &mut self.next {
-            range.after = key;
-        }
-        self
-    }
-
-    /// The rows of the next page.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>> {
-        let Some(mut range) = self.next.take() else { return Ok(None) };
-        let ScanPage { entries, more } = self.store.reads.kv.scan(&range, Read::Durable).await?;
-        range.after = entries.last().map(|(key, _)| key.clone());
-        self.next = more.then_some(range);
-        Ok(Some(entries))
     }
 }

@@ -6,7 +6,7 @@ use workflow_effects::decode_slot;
 
 use super::ViolationKind;
 use super::found::{Found, MAX_KEYS};
-use super::reading::{Pages, Store};
+use super::reading::Store;
 use crate::Result;
 
 impl Store {
@@ -39,8 +39,10 @@ impl Store {
         let keys = &self.reads.keys;
         let mut missing = Missing::default();
         let mut expected = slot.head;
-        let before = slot.head.checked_sub(1).map(|before| keys.buffered_signal(of, before));
-        let mut pages = Pages::of(self, keys.buffered_signals_prefix(of)).after(before);
+        let mut pages = self.pages(keys.buffered_signals_prefix(of));
+        if let Some(before) = slot.head.checked_sub(1) {
+            pages.skip_to(keys.buffered_signal(of, before));
+        }
         while expected < slot.tail
             && let Some(entries) = pages.next().await?
         {

@@ -59,16 +59,11 @@ async fn gather<R, H>(engine: &Engine<R, H>, place: Place) -> Result<Rest> {
     let (keys, jobs) = (Vec::new(), place.left.iter().cloned().collect());
     let mut rest = Rest { place, keys, jobs };
     let prefix = reads.keys.owned_prefix(&rest.place.run_id, rest.place.incarnation);
-    let mut range = ScanRange::first(prefix, PAGE);
-    loop {
-        let page = reads.kv.scan(&range, Read::Latest).await?;
-        for (key, row) in &page.entries {
-            rest.read(engine, key, row).await;
-            rest.keys.push(key.clone());
-        }
-        match page.entries.into_iter().next_back() {
-            Some((key, _)) if page.more => range.after = Some(key),
-            _ => break,
+    let mut pages = reads.pages(ScanRange::first(prefix, PAGE), Read::Latest);
+    while let Some(page) = pages.next().await? {
+        for (key, row) in page {
+            rest.read(engine, &key, &row).await;
+            rest.keys.push(key);
         }
         if rest.keys.len() >= WRITES && rest.jobs.is_empty() {
             delete(engine, std::mem::take(&mut rest.keys)).await?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use workflow_effects::Pages;
 use workflow_runtime::port::{Commit, Read, ScanOrder, ScanRange};
 
 use super::Subject;
@@ -57,13 +58,10 @@ pub async fn pages_follow_each_other_without_a_gap<S: Subject>() {
 
 /// Everything below `k/`, read a page after the other.
 async fn in_pages<S: Subject>(world: &World<S>, order: ScanOrder, limit: usize) -> Vec<(Bytes, Bytes)> {
-    let (mut found, mut range) = (Vec::new(), ScanRange { order, ..ScanRange::first("k/", limit) });
-    loop {
-        let page = world.port.scan(&range, Read::Latest).await.expect("an open store answers a scan");
-        found.extend(page.entries);
-        if !page.more {
-            return found;
-        }
-        range.after = found.last().map(|(key, _)| key.clone());
+    let range = ScanRange { order, ..ScanRange::first("k/", limit) };
+    let (mut found, mut pages) = (Vec::new(), Pages::new(world.port.clone(), range, Read::Latest));
+    while let Some(entries) = pages.next().await.expect("an open store answers a scan") {
+        found.extend(entries);
     }
+    found
 }

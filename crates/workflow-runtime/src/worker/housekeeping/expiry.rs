@@ -30,10 +30,9 @@ pub(super) async fn forget_signals<R, H>(engine: &Engine<R, H>) {
 /// Forgets every signal whose time is over. What is not over is not read, but for the first of it.
 async fn pass<R, H>(engine: &Engine<R, H>) -> Result<()> {
     let reads = &engine.reads;
-    let mut range = ScanRange::first(reads.keys.signal_expiries_prefix(), PAGE);
-    loop {
-        let page = reads.kv.scan(&range, Read::Latest).await?;
-        for (row, bytes) in &page.entries {
+    let mut pages = reads.pages(ScanRange::first(reads.keys.signal_expiries_prefix(), PAGE), Read::Latest);
+    while let Some(page) = pages.next().await? {
+        for (row, bytes) in &page {
             // One that does not parse sorts anywhere, and must not keep the others from being looked at.
             if reads.keys.parse_signal_expiry(row).is_some_and(|due| due > engine.clock.now()) {
                 return Ok(());
@@ -51,11 +50,8 @@ async fn pass<R, H>(engine: &Engine<R, H>) -> Result<()> {
                 Err(error) => return Err(error),
             }
         }
-        match page.entries.into_iter().next_back() {
-            Some((row, _)) if page.more => range.after = Some(row),
-            _ => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// Forgets one signal: what is left of it in the buffer, its idempotency id, and the row that says so. A buffer is

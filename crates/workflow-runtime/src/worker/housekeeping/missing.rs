@@ -38,18 +38,14 @@ pub(super) async fn ring_again<R, H: TerminalHook>(engine: &Engine<R, H>) {
 
 async fn pass<R, H: TerminalHook>(engine: &Engine<R, H>, index: Index) -> Result<()> {
     let keys = &engine.reads.keys;
-    let mut range = ScanRange::first(keys.index_prefix(index), PAGE);
-    loop {
-        let page = engine.reads.kv.scan(&range, Read::Latest).await?;
-        for entry in page.entries.iter().filter_map(|(key, _)| keys.parse_indexed(index, key)) {
+    let mut pages = engine.reads.pages(ScanRange::first(keys.index_prefix(index), PAGE), Read::Latest);
+    while let Some(page) = pages.next().await? {
+        for entry in page.iter().filter_map(|(key, _)| keys.parse_indexed(index, key)) {
             look_at(engine, entry).await?;
-        }
-        match page.entries.into_iter().next_back() {
-            Some((key, _)) if page.more => range.after = Some(key),
-            _ => return Ok(()),
         }
         engine.clock.sleep(BETWEEN_PAGES).await;
     }
+    Ok(())
 }
 
 async fn look_at<R, H: TerminalHook>(engine: &Engine<R, H>, entry: IndexEntry) -> Result<()> {

@@ -50,10 +50,9 @@ pub(super) async fn remove_orphans<R, H>(engine: &Engine<R, H>) {
 }
 
 async fn pass<R, H>(engine: &Engine<R, H>, prefix: Bytes) -> Result<()> {
-    let mut range = ScanRange::first(prefix, PAGE);
-    loop {
-        let page = engine.reads.kv.scan(&range, Read::Latest).await?;
-        for (key, bytes) in &page.entries {
+    let mut pages = engine.reads.pages(ScanRange::first(prefix, PAGE), Read::Latest);
+    while let Some(page) = pages.next().await? {
+        for (key, bytes) in &page {
             match look_at(engine, key, bytes).await {
                 // One row that does not read, or one object that cannot be deleted, keeps no other from going.
                 Err(error) if !error.is_closed() => {
@@ -62,11 +61,8 @@ async fn pass<R, H>(engine: &Engine<R, H>, prefix: Bytes) -> Result<()> {
                 looked => looked?,
             }
         }
-        match page.entries.into_iter().next_back() {
-            Some((key, _)) if page.more => range.after = Some(key),
-            _ => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 async fn look_at<R, H>(engine: &Engine<R, H>, key: &Bytes, bytes: &Bytes) -> Result<()> {
@@ -111,19 +107,15 @@ async fn is_there<R, H>(engine: &Engine<R, H>, run_id: &RunId, incarnation: Inca
 /// Whether `signal` waits in the buffer of `key`.
 async fn is_buffered<R, H>(engine: &Engine<R, H>, key: &CorrelationKey, signal: SignalId) -> Result<bool> {
     let reads = &engine.reads;
-    let mut range = ScanRange::first(reads.keys.buffered_signals_prefix(key), PAGE);
-    loop {
-        let page = reads.kv.scan(&range, Read::Latest).await?;
+    let mut pages = reads.pages(ScanRange::first(reads.keys.buffered_signals_prefix(key), PAGE), Read::Latest);
+    while let Some(page) = pages.next().await? {
         // One that does not read may be it.
         let may_be = |row: &Bytes| decode_buffered_signal(key, row).map_or(true, |buffered| buffered.id == signal);
-        if page.entries.iter().any(|(_, row)| may_be(row)) {
+        if page.iter().any(|(_, row)| may_be(row)) {
             return Ok(true);
         }
-        match page.entries.into_iter().next_back() {
-            Some((last, _)) if page.more => range.after = Some(last),
-            _ => return Ok(false),
-        }
     }
+    Ok(false)
 }
 
 /// Removes old objects that nothing names. Their row is condemned first, so that a commit which would name one after
