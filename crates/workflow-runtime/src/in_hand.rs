@@ -4,13 +4,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tracing::Instrument;
 use workflow_core::{Incarnation, RunId};
 use workflow_memo::Spawn;
 
 /// The submissions, deliveries and puts in hand, by run and incarnation. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InHand(Arc<Mutex<Counts>>);
+pub(crate) struct InHand(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    counts: Mutex<Counts>,
+    /// The last of some run was let go.
+    let_go: Notify,
+}
 
 type Counts = BTreeMap<(RunId, Incarnation), usize>;
 
@@ -35,6 +43,17 @@ impl InHand {
         self.lock().contains_key(&(run_id.clone(), incarnation))
     }
 
+    /// Waits until nothing of this incarnation of a run is in hand.
+    pub(crate) async fn until_let_go(&self, run_id: &RunId, incarnation: Incarnation) {
+        loop {
+            let let_go = self.0.let_go.notified();
+            if !self.is_busy(run_id, incarnation) {
+                return;
+            }
+            let_go.await;
+        }
+    }
+
     /// Runs the memo's puts of this incarnation of a run, each in a task of its own and in hand to its end. It is in
     /// hand before it looks whether its attempt has ended: so, once all attempts have and nothing is in hand, no put
     /// begins any more.
@@ -52,7 +71,7 @@ impl InHand {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,6 +82,7 @@ impl Drop for Held {
             *count -= 1;
             if *count == 0 {
                 counts.remove(&self.run);
+                self.in_hand.0.let_go.notify_waiters();
             }
         }
     }

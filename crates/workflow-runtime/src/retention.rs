@@ -189,7 +189,7 @@ async fn judge<R, H>(engine: &Engine<R, H>, place: &Place) -> Result<Verdict> {
     match (gathered.run, gathered.record) {
         // One that has ended at another time was brought back since the place was read, and has another.
         (Run::Ended(ended), Some(bytes)) if ended.incarnation == place.incarnation && ended.ended_at == place.at => {
-            if !is_done(engine, &place.run_id, place.incarnation).await? {
+            if obstacle(engine, &place.run_id, place.incarnation).await?.is_some() {
                 return Ok(Verdict::Later);
             }
             Ok(Verdict::Remove(Record::read(engine, &place.run_id, &ended, bytes).await?))
@@ -199,10 +199,18 @@ async fn judge<R, H>(engine: &Engine<R, H>, place: &Place) -> Result<Verdict> {
     }
 }
 
-/// Whether nothing of a run that has ended is in hand, and its hook is not owed any more.
-async fn is_done<R, H>(engine: &Engine<R, H>, run_id: &RunId, incarnation: Incarnation) -> Result<bool> {
+/// What keeps a run that has ended from being removed.
+enum Obstacle {
+    /// Something of it is in hand.
+    InHand,
+    /// Its hook is owed the end that the row at this key tells of.
+    Owed(Bytes, Bytes),
+}
+
+/// What keeps a run that has ended from being removed, if anything does.
+async fn obstacle<R, H>(engine: &Engine<R, H>, run_id: &RunId, incarnation: Incarnation) -> Result<Option<Obstacle>> {
     if engine.in_hand.is_busy(run_id, incarnation) {
-        return Ok(false);
+        return Ok(Some(Obstacle::InHand));
     }
     let reads = &engine.reads;
     let prefix = reads.keys.notifications_prefix(run_id, incarnation);
@@ -210,11 +218,11 @@ async fn is_done<R, H>(engine: &Engine<R, H>, run_id: &RunId, incarnation: Incar
     while let Some(page) = pages.next().await? {
         // One that does not read will never be told.
         let owed = |row: &Bytes| decode_notification(run_id, row).is_ok_and(|row| !row.state.dead);
-        if page.iter().any(|(_, row)| owed(row)) {
-            return Ok(false);
+        if let Some((key, row)) = page.into_iter().find(|(_, row)| owed(row)) {
+            return Ok(Some(Obstacle::Owed(key, row)));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
 /// Runs whose records one commit removes.

@@ -1,5 +1,8 @@
 //! What is in hand is busy, and nothing else.
 
+use std::pin::pin;
+
+use futures::FutureExt;
 use workflow_effects::{Committer, KeySpace, KvStore, MemoScope, MemoryKv, ObjectValues, Seal};
 use workflow_memo::{Memo, MemoContext};
 
@@ -22,6 +25,21 @@ fn a_run_is_busy_until_the_last_that_is_in_hand_is_over() {
     assert!(!in_hand.is_busy(&a, one) && in_hand.is_busy(&a, two));
     drop(other);
     assert!(in_hand.lock().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_run_goes_on_when_the_last_is_let_go() {
+    let in_hand = InHand::default();
+    let (a, one, two) = (run("a"), Incarnation::new(1), Incarnation::new(2));
+    in_hand.until_let_go(&a, one).await;
+    let (first, second, other) = (in_hand.enter(&a, one), in_hand.enter(&a, one), in_hand.enter(&a, two));
+    let mut waits = pin!(in_hand.until_let_go(&a, one));
+    for held in [first, other] {
+        drop(held);
+        assert!(waits.as_mut().now_or_never().is_none());
+    }
+    drop(second);
+    assert!(waits.as_mut().now_or_never().is_some());
 }
 
 #[tokio::test]

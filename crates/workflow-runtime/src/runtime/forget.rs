@@ -14,10 +14,13 @@ where
     /// any more when this returns, and its id is free. A job that it has left among the dead goes with the next sweep
     /// of a running loop.
     ///
+    /// A run that has just ended is not done at once: the delivery that ended it is to be settled, the hook to be called.
+    /// This waits for it, for some seconds at most.
+    ///
     /// # Errors
     ///
-    /// [`Error::InvalidRunId`]; [`Error::NotEnded`] while the run goes on; [`Error::NotDone`], which is transient, while
-    /// its hook is owed or its last step is still in hand; a permanent error when its record does not decode; a
+    /// [`Error::InvalidRunId`]; [`Error::NotEnded`] while the run goes on; [`Error::NotDone`], which is transient, if
+    /// its hook is still owed or its last step still in hand after these seconds; a permanent error when its record does not decode; a
     /// transient one when the store cannot answer.
     pub async fn forget(&self, run_id: &str) -> Result<bool> {
         let (engine, run_id) = (self.engine.clone(), parse_run_id(run_id)?);

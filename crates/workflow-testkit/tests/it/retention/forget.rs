@@ -20,7 +20,6 @@ async fn whatever_run_is_forgotten_nothing_of_it_is_left() {
         world.settings.retention = None;
         let (runtime, _running) = world.running();
         live(&runtime, run_id).await;
-        settle_down().await;
         assert!(runtime.forget(run_id).await.unwrap(), "{run_id}");
         assert_eq!(runtime.status(run_id).await.unwrap(), None);
         assert_eq!(runtime.run_end(run_id).await.unwrap(), None);
@@ -87,12 +86,33 @@ async fn a_run_whose_hook_is_owed_is_not_forgotten() {
     submit(&runtime, RUN).await;
     let end = runtime.wait(RUN).await.unwrap();
     settle_down().await;
+    let asked = tokio::time::Instant::now();
     let error = runtime.forget(RUN).await.unwrap_err();
     assert!(matches!(&error, Error::NotDone(run_id) if run_id == RUN) && !error.is_permanent(), "{error:?}");
+    assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
     assert_eq!(runtime.run_end(RUN).await.unwrap(), Some(end));
     is_well.store(true, Ordering::Relaxed);
     tokio::time::sleep(2 * MINUTE).await;
     assert!(runtime.forget(RUN).await.unwrap());
+}
+
+/// The delivery that ended the run is not settled yet, and its hook is about to be called.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_forgotten_right_after_its_end() {
+    for calls in [1, 2] {
+        let mut world = World::new(Scripted::new(|_| async { Ok(StepOutcome::Succeed { result: Vec::new() }) }));
+        let left = std::sync::atomic::AtomicUsize::new(calls);
+        world.hook = Told::answering(move |_| match left.fetch_sub(1, Ordering::Relaxed) {
+            1 => Ok(()),
+            _ => Err(StepError::transient("not well").retry_after(Duration::from_secs(2))),
+        });
+        let (runtime, _running) = world.running();
+        submit(&runtime, RUN).await;
+        runtime.wait(RUN).await.unwrap();
+        assert!(runtime.forget(RUN).await.unwrap());
+        assert_eq!((runtime.run_end(RUN).await.unwrap(), world.hook.ends().len()), (None, calls));
+        assert_eq!(world.leftovers().await, Vec::<String>::new());
+    }
 }
 
 /// The first end of the run is still owed when it has ended for the second time.
@@ -130,7 +150,6 @@ async fn the_id_of_a_forgotten_run_is_free_at_once() {
         assert!(submit(&runtime, RUN).await.newly_submitted);
         let end = runtime.wait(RUN).await.unwrap();
         assert_eq!(end.error.as_deref(), Some("no"));
-        settle_down().await;
         assert!(runtime.forget(RUN).await.unwrap());
     }
     assert_eq!(world.runner.seen().len(), 5);
