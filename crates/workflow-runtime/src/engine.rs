@@ -152,12 +152,14 @@ impl<R, H> Engine<R, H> {
     }
 
     /// Does what follows a transition of `run_id` from `before` that has become durable: what it has let go is removed,
-    /// best effort, but for what the history keeps.
-    pub(crate) fn clean_up(&self, run_id: &RunId, before: &Run, transition: &Transition) {
+    /// best effort, but for what the history keeps. So is what the history had kept before, as it was
+    /// [found](RunReads::retold).
+    pub(crate) fn clean_up(&self, run_id: &RunId, before: &Run, transition: &Transition, retold: Vec<Value>) {
         if let Run::Ended(ended) = &transition.next {
             self.ends.note(ended.ended_at);
         }
-        let values: Vec<Value> = released(transition).cloned().collect();
+        let mut values: Vec<Value> = released(transition).cloned().collect();
+        values.extend(retold);
         if !values.is_empty() {
             let (reads, run_id, told) = (self.reads.clone(), run_id.clone(), self.step_with_values(before));
             tokio::spawn(async move { reads.let_go(&run_id, told, &values).await });

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use workflow_core::{EndedRun, Incarnation, Phase, Run, RunId, Timestamp, Value};
+use workflow_core::{Effect, EndedRun, Incarnation, Phase, Run, RunId, Timestamp, Transition, Value};
 use workflow_effects::{
     KeySpace, KvStore, ObjectValues, Pages, Read, ScanRange, Spec, StepRow, decode_run, decode_spec, decode_step_row,
 };
 
+use crate::lower::named_values;
 use crate::views::{HistoryEntry, RunPhase, RunStatus};
 use crate::{Error, Result, RunOutcome};
 
@@ -156,6 +157,23 @@ impl RunReads {
     pub(crate) async fn step_row(&self, run_id: &RunId, of: Incarnation, step: u32) -> Result<Option<StepRow>> {
         let row = self.kv.get(&self.keys.history(run_id, of, step), Read::Durable).await?;
         Ok(row.map(|row| decode_step_row(run_id, &row)).transpose()?)
+    }
+
+    /// The objects that the history names in the row which `transition` writes again: a run that was brought back executes
+    /// a step another time, perhaps with another signal.
+    pub(crate) async fn retold(&self, run_id: &RunId, before: &Run, transition: &Transition) -> Result<Vec<Value>> {
+        let Run::Active(before) = before else { return Ok(Vec::new()) };
+        if before.redrive == 0 || !transition.effects.contains(&Effect::RecordStep) {
+            return Ok(Vec::new());
+        }
+        let row = match self.step_row(run_id, before.incarnation, before.step).await {
+            Err(error) if error.is_permanent() => None,
+            row => row?,
+        };
+        let Some(StepRow { payload, signal, .. }) = row else { return Ok(Vec::new()) };
+        let named = named_values(&transition.next);
+        let values = payload.into_iter().chain(signal.map(|signal| signal.payload));
+        Ok(values.filter(|value| value.object().is_some() && !named.contains(&value)).collect())
     }
 
     /// Deletes the objects of `values`, which the record of a run has let go, but for those that the history names in

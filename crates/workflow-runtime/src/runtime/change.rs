@@ -64,6 +64,7 @@ impl Change {
                 return Ok(transition);
             }
             let Some(spec) = engine.reads.spec(&self.run_id, incarnation).await? else { continue };
+            let retold = engine.reads.retold(&self.run_id, &gathered.run, &transition).await?;
             let staged = StagedEffects::default();
             let lowering = Lowering {
                 notification: engine.notification(&self.run_id, &spec, &transition, None),
@@ -72,7 +73,7 @@ impl Change {
             };
             match engine.committer.commit(lower(&lowering, &transition)).await {
                 Ok(()) => {
-                    engine.clean_up(&self.run_id, &gathered.run, &transition);
+                    engine.clean_up(&self.run_id, &gathered.run, &transition, retold);
                     info!(run_id = %self.run_id, reason = transition.reason.as_str(), "run changed from outside");
                     return Ok(transition);
                 }

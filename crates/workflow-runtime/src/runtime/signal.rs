@@ -241,7 +241,7 @@ impl Sending {
         let tried = self.commit(engine, commit, SignalOutcome::Delivered).await?;
         if matches!(tried, Try::Done(_)) {
             info!(%run_id, payload_len = self.payload.len(), "signal delivered");
-            engine.clean_up(run_id, &gathered.run, &transition);
+            engine.clean_up(run_id, &gathered.run, &transition, Vec::new());
         }
         Ok(Some(tried))
     }

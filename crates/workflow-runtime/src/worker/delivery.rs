@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tracing::{debug, error, info};
 use workflow_core::{
-    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, decide,
+    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, Value, decide,
 };
 use workflow_effects::{BellTarget, Commit, Read, Spec, StagedEffects};
 
@@ -240,10 +240,11 @@ where
             if transition.next.revision() == self.gathered.run.revision() {
                 return Ok(transition);
             }
+            let retold = self.retold(&transition).await?;
             let commit = self.lower(&transition, attached);
             let record = commit.puts.first().map(|(_, record)| record.clone());
             match self.hand.hand_in(commit, &mut backoff).await? {
-                HandedIn::Applied => return Ok(self.committed(transition, record)),
+                HandedIn::Applied => return Ok(self.committed(transition, record, retold)),
                 HandedIn::Refused(error) => return Err(NotCommitted::Refused(error)),
                 HandedIn::Again => {}
                 HandedIn::InDoubt => self.in_doubt = true,
@@ -253,18 +254,18 @@ where
             }
             let gathered = self.gather().await?;
             if gathered.record == record {
-                return Ok(self.committed(transition, record));
+                return Ok(self.committed(transition, record, retold));
             }
             self.gathered = gathered;
         }
     }
 
     /// The transition is durable: the run is what it says, and what it has let go is deleted.
-    fn committed(&mut self, transition: Transition, record: Option<Bytes>) -> Transition {
+    fn committed(&mut self, transition: Transition, record: Option<Bytes>, retold: Vec<Value>) -> Transition {
         if let Run::Ended(ended) = &transition.next {
             info!(run_id = %self.hand.run_id, status = ?ended.status, step = ended.final_step, "run ended");
         }
-        self.hand.engine.clean_up(&self.hand.run_id, &self.gathered.run, &transition);
+        self.hand.engine.clean_up(&self.hand.run_id, &self.gathered.run, &transition, retold);
         self.gathered = Gathered { run: transition.next.clone(), record };
         transition
     }
@@ -276,6 +277,12 @@ where
         let slots = self.hand.patiently(|| reads.slots(run_id, run, asked)).await?;
         tell(run, event, &slots);
         Ok(slots)
+    }
+
+    /// The objects that the history names no more once `transition` is durable.
+    async fn retold(&self, transition: &Transition) -> Result<Vec<Value>, Abandoned> {
+        let (reads, run_id, run) = (&self.hand.engine.reads, &self.hand.run_id, &self.gathered.run);
+        self.hand.patiently(|| reads.retold(run_id, run, transition)).await
     }
 
     fn lower(&self, transition: &Transition, attached: &Attached) -> Commit {

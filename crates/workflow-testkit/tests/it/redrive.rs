@@ -5,6 +5,7 @@ mod crashes;
 mod dead_jobs;
 mod failed;
 mod hooks;
+mod signals;
 mod steps;
 
 use workflow_runtime::{RedriveOptions, RedriveOutcome};
