@@ -1,11 +1,13 @@
 //! Rows and jobs that nobody of ours wrote: each is its own run's problem.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::ObjectStoreExt;
 use workflow_core::{Incarnation, RunId};
 use workflow_effects::{BellTarget, Doorbell, encode_doorbell};
-use workflow_runtime::{RunSpec, StepOutcome, TerminalStatus};
+use workflow_runtime::{RunPhase, RunSpec, StepOutcome, TerminalStatus};
 
 use crate::support::{Hook, Runner, World, spec, succeed, until};
 
@@ -18,6 +20,15 @@ fn forged(run_id: &str, target: BellTarget) -> Vec<u8> {
         target,
     };
     encode_doorbell(&doorbell).to_vec()
+}
+
+/// Nothing happens to a run that waits, until it is signalled.
+async fn until_it_waits(world: &World, run_id: &str) {
+    until(async || {
+        let status = world.runtime.status(run_id).await.unwrap().unwrap();
+        matches!(status.phase, RunPhase::Waiting { .. })
+    })
+    .await;
 }
 
 /// The key of a run's record.
@@ -56,16 +67,16 @@ async fn forged_doorbells_change_nothing() {
 
 #[tokio::test]
 async fn a_run_whose_record_is_overwritten_is_buried_alone() {
-    let world = World::new(Runner::sync(|step| {
-        if step.step_number == 0 {
-            return Ok(StepOutcome::continue_after(vec![], std::time::Duration::from_millis(20)));
-        }
-        succeed(step)
+    let world = World::new(Runner::sync(|step| match (step.run_id.as_str(), step.step_number) {
+        ("bad", 0) => Ok(StepOutcome::continue_on_signal(vec![], "go", Duration::MAX)),
+        _ => succeed(step),
     }))
     .await;
     world.runtime.submit(spec("bad", "")).await.unwrap();
-    until(async || world.runtime.status("bad").await.unwrap().unwrap().step == 1).await;
+    until_it_waits(&world, "bad").await;
     world.storage.queue().kv_put(&record("bad"), b"\xffgarbage").await.unwrap();
+    // A doorbell makes somebody look at it.
+    world.storage.queue().enqueue("workflow-steps", forged("bad", BellTarget::Step)).await.unwrap();
     until(async || world.dead_jobs().await.len() == 1).await;
     assert!(world.runtime.status("bad").await.unwrap_err().is_permanent());
     assert_eq!(world.end_of(spec("good", "")).await.status, TerminalStatus::Succeeded);
@@ -93,15 +104,16 @@ async fn a_run_without_its_specification_is_told_as_corrupt_by_every_call() {
 
 #[tokio::test]
 async fn a_run_whose_payload_is_lost_fails_with_a_dead_letter() {
-    let world = World::new(Runner::sync(|step| match step.step_number {
-        0 => Ok(StepOutcome::continue_after(vec![1; 100_000], std::time::Duration::from_secs(1))),
+    let world = World::new(Runner::sync(|step| match (step.run_id.as_str(), step.step_number) {
+        ("bad", 0) => Ok(StepOutcome::continue_on_signal(vec![1; 100_000], "go", Duration::MAX)),
         _ => succeed(step),
     }))
     .await;
     world.runtime.submit(spec("bad", "")).await.unwrap();
-    until(async || world.runtime.status("bad").await.unwrap().unwrap().step == 1).await;
+    until_it_waits(&world, "bad").await;
     let objects: Vec<_> = world.storage.store().list(Some(&"workflow-objects".into())).try_collect().await.unwrap();
     world.storage.store().delete(&objects[0].location).await.unwrap();
+    world.runtime.signal("go", Vec::new()).await.unwrap();
     let end = world.runtime.wait("bad").await.unwrap();
     assert_eq!(end.status, TerminalStatus::Failed);
     assert!(end.error.unwrap().contains("payload lost"));
