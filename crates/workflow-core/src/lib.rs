@@ -29,6 +29,7 @@ mod decide;
 mod event;
 mod failure;
 mod id;
+mod kind;
 mod notification;
 mod retry;
 mod run;
@@ -47,6 +48,7 @@ pub use event::{
 };
 pub use failure::{AttemptFailed, Failure, FailureKind};
 pub use id::{Incarnation, JobId, MAX_RUN_ID_LEN, ParseRunIdError, RunId};
+pub use kind::{EventKind, PhaseKind};
 pub use notification::{
     Notification, NotificationAction, NotificationClaimed, NotificationEvent, NotificationTransition,
     decide_notification,

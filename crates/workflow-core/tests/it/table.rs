@@ -10,10 +10,7 @@ mod render;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use workflow_core::{Action, Reason, decide};
-
-use self::cases::Kind;
-use self::fixtures::Stage;
+use workflow_core::{Action, EventKind as Kind, PhaseKind as Stage, Reason, decide};
 
 /// Compares `text` with the file at `path` below the repository's root, or writes it there when `UPDATE` is set to 1.
 fn check(path: &str, text: &str) {
@@ -52,7 +49,7 @@ fn every_reason_occurs_in_a_table() {
 }
 
 #[test]
-fn every_pair_that_can_be_current_answers_more_than_discard() {
+fn what_is_left_over_is_discarded_and_nothing_else_always_is() {
     let mut answers: BTreeMap<(Kind, Stage), BTreeSet<bool>> = BTreeMap::new();
     for (kind, stage, transition) in decisions() {
         answers.entry((kind, stage)).or_default().insert(transition.action == Action::Discard);
@@ -60,36 +57,14 @@ fn every_pair_that_can_be_current_answers_more_than_discard() {
     assert_eq!(answers.len(), Kind::ALL.len() * Stage::ALL.len());
     for ((kind, stage), answers) in answers {
         let only_discard = !answers.contains(&false);
-        assert_eq!(only_discard, always_late(kind, stage), "{kind:?} in phase {:?}", stage.name());
+        assert_eq!(only_discard, kind.is_left_over(stage), "{kind:?} in phase {:?}", stage.name());
     }
 }
 
-/// The pairs in which whatever rings or answers is left over from something that is settled already.
-fn always_late(kind: Kind, stage: Stage) -> bool {
-    match (kind, stage) {
-        // Nothing that is delivered.
-        (
-            Kind::Submitted
-            | Kind::Signalled
-            | Kind::CancelRequested
-            | Kind::PauseRequested
-            | Kind::Resumed
-            | Kind::RedriveRequested
-            | Kind::DoorbellMissed,
-            _,
-        ) => false,
-        // A run without a record has no current doorbell and no attempt.
-        (_, Stage::Absent) => true,
-        // A wait without an end has no doorbell.
-        (Kind::Claimed, Stage::WaitingWithoutEnd | Stage::PausedWaitingWithoutEnd) => true,
-        // The end is committed; only a dead letter's doorbell has its settlement left to repeat, or rings anew.
-        (Kind::Claimed, stage) => Stage::ENDED.contains(&stage) && stage != Stage::DeadLetter,
-        // Only a run that is to be cancelled has a token that fired.
-        (Kind::CancelGraceOver, stage) => !matches!(stage, Stage::ToBeCancelled | Stage::PausedToBeCancelled),
-        // A step begins once its wait is resolved.
-        (Kind::TurnCame | Kind::StepReturned | Kind::StepFailed | Kind::HandedBack, stage) => {
-            [Stage::ENDED, Stage::WAITING, Stage::PAUSED_WAITING].iter().any(|late| late.contains(&stage))
-        }
+#[test]
+fn the_runs_of_the_table_are_in_the_phases_that_it_says() {
+    for stage in Stage::ALL {
+        assert_eq!(fixtures::run_in(stage).phase_kind(fixtures::NOW), stage);
     }
 }
 
@@ -97,7 +72,7 @@ fn decisions() -> impl Iterator<Item = (Kind, Stage, workflow_core::Transition)>
     cases::all().into_iter().flat_map(|case| {
         Stage::ALL.iter().map(move |&stage| {
             let (run, event) = case.at(stage);
-            (Kind::of(&event), stage, decide(&run, event))
+            (event.kind(), stage, decide(&run, event))
         })
     })
 }

@@ -3,89 +3,36 @@
 use std::time::Duration;
 
 use workflow_core::{
-    ActiveRun, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, DoorbellMissed, Event, Failure,
-    FailureKind, HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState, Outcome, PauseRequested, RecordedStep,
-    RedriveRequested, Resumed, RetryPolicy, Run, Signalled, StepReturned, Submitted, Timestamp, TurnCame, Value,
-    WaitKey, When,
+    ActiveRun, Attempt, AttemptFailed, CancelGraceOver, CancelRequested, Claimed, DoorbellMissed, Event,
+    EventKind as Kind, Failure, FailureKind, HandedBack, Incarnation, InputHash, Jitter, JobId, KeyState, Outcome,
+    PauseRequested, PhaseKind as Stage, RecordedStep, RedriveRequested, Resumed, RetryPolicy, Run, Signalled,
+    StepReturned, Submitted, Timestamp, TurnCame, Value, WaitKey, When,
 };
 
-use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, STEP, Stage, key, signal};
+use super::fixtures::{FUTURE, Facts, INPUT_HASH, MAX_ATTEMPTS, NOW, PAST, STEP, key, run_in, signal};
 
-/// The kinds of event, in the order of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Submitted,
-    Claimed,
-    TurnCame,
-    StepReturned,
-    StepFailed,
-    HandedBack,
-    Signalled,
-    CancelRequested,
-    CancelGraceOver,
-    PauseRequested,
-    Resumed,
-    RedriveRequested,
-    DoorbellMissed,
-}
-
-impl Kind {
-    pub(crate) const ALL: [Self; 13] = [
-        Self::Submitted,
-        Self::Claimed,
-        Self::TurnCame,
-        Self::StepReturned,
-        Self::StepFailed,
-        Self::HandedBack,
-        Self::Signalled,
-        Self::CancelRequested,
-        Self::CancelGraceOver,
-        Self::PauseRequested,
-        Self::Resumed,
-        Self::RedriveRequested,
-        Self::DoorbellMissed,
-    ];
-
-    pub(crate) fn of(event: &Event) -> Self {
-        match event {
-            Event::Submitted(_) => Self::Submitted,
-            Event::Claimed(_) => Self::Claimed,
-            Event::TurnCame(_) => Self::TurnCame,
-            Event::StepReturned(_) => Self::StepReturned,
-            Event::StepFailed(_) => Self::StepFailed,
-            Event::HandedBack(_) => Self::HandedBack,
-            Event::Signalled(_) => Self::Signalled,
-            Event::CancelRequested(_) => Self::CancelRequested,
-            Event::CancelGraceOver(_) => Self::CancelGraceOver,
-            Event::PauseRequested(_) => Self::PauseRequested,
-            Event::Resumed(_) => Self::Resumed,
-            Event::RedriveRequested(_) => Self::RedriveRequested,
-            Event::DoorbellMissed(_) => Self::DoorbellMissed,
+/// What kind of event it is, in a sentence.
+pub(crate) fn about(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Submitted => "Somebody submitted the run's id.",
+        Kind::Claimed => "A doorbell of the run was delivered.",
+        Kind::TurnCame => "The turn of a parked suspect came.",
+        Kind::StepReturned => "The runner answered.",
+        Kind::StepFailed => {
+            "The runner failed, panicked or took too long. The retry policy of these rows waits 1 s, without jitter."
         }
-    }
-
-    pub(crate) fn about(self) -> &'static str {
-        match self {
-            Self::Submitted => "Somebody submitted the run's id.",
-            Self::Claimed => "A doorbell of the run was delivered.",
-            Self::TurnCame => "The turn of a parked suspect came.",
-            Self::StepReturned => "The runner answered.",
-            Self::StepFailed => {
-                "The runner failed, panicked or took too long. The retry policy of these rows waits 1 s, without jitter."
-            }
-            Self::HandedBack => "The runtime shuts down and gives the delivery back.",
-            Self::Signalled => "A signal came for a key whose slot names the run.",
-            Self::CancelRequested => "Somebody asked for the end of the run.",
-            Self::CancelGraceOver => {
-                "The runner did not return in time after its token fired. Rows with `NotCancelled` follow from no history."
-            }
-            Self::PauseRequested => "Somebody asked that no step of the run start.",
-            Self::Resumed => "Somebody asked that a paused run go on.",
-            Self::RedriveRequested => {
-                "Somebody asked that a run that has ended go on. Only a run that was cancelled waiting looks at its keys."
-            }
-            Self::DoorbellMissed => "Somebody looked for the run's doorbell, and it is not there.",
+        Kind::HandedBack => "The runtime shuts down and gives the delivery back.",
+        Kind::Signalled => "A signal came for a key whose slot names the run.",
+        Kind::CancelRequested => "Somebody asked for the end of the run.",
+        Kind::CancelGraceOver => {
+            "The runner did not return in time after its token fired. Rows with `NotCancelled` follow from no history."
         }
+        Kind::PauseRequested => "Somebody asked that no step of the run start.",
+        Kind::Resumed => "Somebody asked that a paused run go on.",
+        Kind::RedriveRequested => {
+            "Somebody asked that a run that has ended go on. Only a run that was cancelled waiting looks at its keys."
+        }
+        Kind::DoorbellMissed => "Somebody looked for the run's doorbell, and it is not there.",
     }
 }
 
@@ -102,7 +49,7 @@ pub(crate) struct Case {
 impl Case {
     /// The run of `stage`, and the event as it happens to it.
     pub(crate) fn at(&self, stage: Stage) -> (Run, Event) {
-        let mut run = stage.run();
+        let mut run = run_in(stage);
         if let Run::Active(ActiveRun { step, .. }) = &mut run
             && self.at_step_limit
         {
@@ -113,7 +60,7 @@ impl Case {
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        Kind::of(&self.at(Stage::Ready).1)
+        self.at(Stage::Ready).1.kind()
     }
 }
 

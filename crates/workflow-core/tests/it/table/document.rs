@@ -1,9 +1,8 @@
 //! The text of `docs/state-machine.md`: how to read it, both tables, and a sentence for every reason.
 
-use workflow_core::decide;
+use workflow_core::{EventKind as Kind, PhaseKind as Stage, decide};
 
-use super::cases::{self, Case, Kind};
-use super::fixtures::Stage;
+use super::cases::{self, Case};
 use super::{notification, reasons, render};
 
 const INTRODUCTION: &str = "\
@@ -32,12 +31,13 @@ says. **Reason** says why; [Reasons](#reasons) has a sentence for each.
 - A run that is *paused* starts no step. One that was in hand goes on, so *paused, ready* may mean either. Where a paused
   run backs off or is delayed, that is early.
 - A run that is over *succeeded*; *failed*, because its runner said so; failed by errors and left its job as a *dead
-  letter*; or was cancelled while it waited, or was delayed (*cancelled waiting*, *cancelled delayed*). Unless it
-  succeeded it keeps the payload, the signal and the phase of its last step for a *redrive*, which brings it back. A step
-  that failed has a signal on *a*, and each of these runs was brought back once before.
+  letter*; or was cancelled when a step could start, while it waited, or while it was delayed (*cancelled ready*,
+  *cancelled waiting*, *cancelled delayed*). Unless it succeeded it keeps the payload, the signal and the phase of its last
+  step for a *redrive*, which brings it back. A step that failed or could start has a signal on *a*, and each of these runs
+  was brought back once before.
 - Some phases have a name together: *any active* is one of a run that goes on, paused or not; *startable* one of a step
   that may start, now or later; *waiting* each of the three of a wait; *any end* one of a run that is over, and
-  *cancelled* each of the two. *Paused, any*, *paused, startable* and *paused, waiting* are the same of a paused run.
+  *cancelled* each of the three. *Paused, any*, *paused, startable* and *paused, waiting* are the same of a paused run.
 - An outcome is *recorded* by an attempt that writes it down before its commit. The recorded attempt is delivery base + 1
   or, where that was *overtaken*, the one before.
 - What the slots of keys hold for a run that begins to wait comes with the event: a key is *free*, *taken* by another
@@ -70,7 +70,7 @@ pub(crate) fn write() -> String {
     text += "\n## Runs\n";
     for kind in Kind::ALL {
         let of_kind: Vec<&Case> = cases.iter().filter(|case| case.kind() == kind).collect();
-        text += &format!("\n### `{kind:?}`\n\n{}\n\n", kind.about());
+        text += &format!("\n### `{kind:?}`\n\n{}\n\n", cases::about(kind));
         text += &runs(&of_kind);
     }
     text += NOTIFICATIONS;
@@ -111,19 +111,6 @@ pub(crate) struct Row {
     pub(crate) delivery: &'static str,
     pub(crate) answers: Vec<(&'static str, Answer)>,
 }
-
-/// Phases that go by one name when they are decided alike.
-const TOGETHER: &[(&str, &[Stage])] = &[
-    ("any", &Stage::ALL),
-    ("any active", Stage::ACTIVE),
-    ("paused, any", Stage::PAUSED),
-    ("any end", Stage::ENDED),
-    ("startable", Stage::STARTABLE),
-    ("paused, startable", Stage::PAUSED_STARTABLE),
-    ("waiting", Stage::WAITING),
-    ("paused, waiting", Stage::PAUSED_WAITING),
-    ("cancelled", Stage::CANCELLED),
-];
 
 /// The table of `rows`. Events that are decided alike in the same phases share a line, and so do phases. A column that
 /// says nothing is left out.
@@ -177,7 +164,7 @@ fn however(events: &[String]) -> String {
 /// The names of `phases`, those that go by one name as that.
 fn together(phases: &[&'static str]) -> Vec<&'static str> {
     let mut left = phases.to_vec();
-    for (name, stages) in TOGETHER {
+    for (name, stages) in Stage::TOGETHER {
         let of_group = |phase: &&'static str| stages.iter().any(|stage| stage.name() == *phase);
         if left.iter().filter(|phase| of_group(phase)).count() == stages.len()
             && let Some(first) = left.iter().position(of_group)

@@ -2,7 +2,7 @@
 
 use workflow_core::{
     ActiveRun, Attempt, Attempts, CancelRequest, CorrelationKey, EndedRun, Incarnation, InputHash, JobId, Phase,
-    Remains, Run, Signal, SignalId, Status, Timestamp, Value,
+    PhaseKind as Stage, Remains, Run, Signal, SignalId, Status, Timestamp, Value,
 };
 
 /// The present of every row.
@@ -20,194 +20,37 @@ pub(crate) const STEP: u32 = 3;
 /// How often the run was brought back.
 const REDRIVE: u32 = 1;
 
-/// The columns' "phase": a phase, and where it matters whether its time has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    Absent,
-    Ready,
-    BackingOffEarly,
-    BackingOffDue,
-    DelayedEarly,
-    DelayedDue,
-    Parked,
-    Signalled,
-    WaitingEarly,
-    WaitingDue,
-    WaitingWithoutEnd,
-    ToBeCancelled,
-    PausedReady,
-    PausedBackingOff,
-    PausedDelayed,
-    PausedParked,
-    PausedSignalled,
-    PausedWaitingEarly,
-    PausedWaitingDue,
-    PausedWaitingWithoutEnd,
-    PausedToBeCancelled,
-    Succeeded,
-    Failed,
-    DeadLetter,
-    CancelledWaiting,
-    CancelledDelayed,
-}
-
-impl Stage {
-    pub(crate) const ALL: [Self; 26] = [
-        Self::Absent,
-        Self::Ready,
-        Self::BackingOffEarly,
-        Self::BackingOffDue,
-        Self::DelayedEarly,
-        Self::DelayedDue,
-        Self::Parked,
-        Self::Signalled,
-        Self::WaitingEarly,
-        Self::WaitingDue,
-        Self::WaitingWithoutEnd,
-        Self::ToBeCancelled,
-        Self::PausedReady,
-        Self::PausedBackingOff,
-        Self::PausedDelayed,
-        Self::PausedParked,
-        Self::PausedSignalled,
-        Self::PausedWaitingEarly,
-        Self::PausedWaitingDue,
-        Self::PausedWaitingWithoutEnd,
-        Self::PausedToBeCancelled,
-        Self::Succeeded,
-        Self::Failed,
-        Self::DeadLetter,
-        Self::CancelledWaiting,
-        Self::CancelledDelayed,
-    ];
-
-    /// The phases of a step that may start, at once or later.
-    pub(crate) const STARTABLE: &[Self] = &[
-        Self::Ready,
-        Self::BackingOffEarly,
-        Self::BackingOffDue,
-        Self::DelayedEarly,
-        Self::DelayedDue,
-        Self::Parked,
-        Self::Signalled,
-    ];
-
-    /// Those of a step that might if its run were not paused.
-    pub(crate) const PAUSED_STARTABLE: &[Self] =
-        &[Self::PausedReady, Self::PausedBackingOff, Self::PausedDelayed, Self::PausedParked, Self::PausedSignalled];
-
-    /// The phases of a step that waits for a signal.
-    pub(crate) const WAITING: &[Self] = &[Self::WaitingEarly, Self::WaitingDue, Self::WaitingWithoutEnd];
-
-    /// Those of one whose run is paused.
-    pub(crate) const PAUSED_WAITING: &[Self] =
-        &[Self::PausedWaitingEarly, Self::PausedWaitingDue, Self::PausedWaitingWithoutEnd];
-
-    /// The phases of a run that is paused.
-    pub(crate) const PAUSED: &[Self] = &[
-        Self::PausedReady,
-        Self::PausedBackingOff,
-        Self::PausedDelayed,
-        Self::PausedParked,
-        Self::PausedSignalled,
-        Self::PausedWaitingEarly,
-        Self::PausedWaitingDue,
-        Self::PausedWaitingWithoutEnd,
-        Self::PausedToBeCancelled,
-    ];
-
-    /// The phases of a run that goes on, paused or not.
-    pub(crate) const ACTIVE: &[Self] = &[
-        Self::Ready,
-        Self::BackingOffEarly,
-        Self::BackingOffDue,
-        Self::DelayedEarly,
-        Self::DelayedDue,
-        Self::Parked,
-        Self::Signalled,
-        Self::WaitingEarly,
-        Self::WaitingDue,
-        Self::WaitingWithoutEnd,
-        Self::ToBeCancelled,
-        Self::PausedReady,
-        Self::PausedBackingOff,
-        Self::PausedDelayed,
-        Self::PausedParked,
-        Self::PausedSignalled,
-        Self::PausedWaitingEarly,
-        Self::PausedWaitingDue,
-        Self::PausedWaitingWithoutEnd,
-        Self::PausedToBeCancelled,
-    ];
-
-    /// The ends of a run.
-    pub(crate) const ENDED: &[Self] =
-        &[Self::Succeeded, Self::Failed, Self::DeadLetter, Self::CancelledWaiting, Self::CancelledDelayed];
-
-    /// The ends of a run that was cancelled.
-    pub(crate) const CANCELLED: &[Self] = &[Self::CancelledWaiting, Self::CancelledDelayed];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Absent => "absent",
-            Self::Ready => "ready",
-            Self::BackingOffEarly => "backing off, early",
-            Self::BackingOffDue => "backing off, due",
-            Self::DelayedEarly => "delayed, early",
-            Self::DelayedDue => "delayed, due",
-            Self::Parked => "parked",
-            Self::Signalled => "signalled",
-            Self::WaitingEarly => "waiting, early",
-            Self::WaitingDue => "waiting, due",
-            Self::WaitingWithoutEnd => "waiting without end",
-            Self::ToBeCancelled => "to be cancelled",
-            Self::PausedReady => "paused, ready",
-            Self::PausedBackingOff => "paused, backing off",
-            Self::PausedDelayed => "paused, delayed",
-            Self::PausedParked => "paused, parked",
-            Self::PausedSignalled => "paused, signalled",
-            Self::PausedWaitingEarly => "paused, waiting, early",
-            Self::PausedWaitingDue => "paused, waiting, due",
-            Self::PausedWaitingWithoutEnd => "paused, waiting without end",
-            Self::PausedToBeCancelled => "paused, to be cancelled",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::DeadLetter => "dead letter",
-            Self::CancelledWaiting => "cancelled waiting",
-            Self::CancelledDelayed => "cancelled delayed",
+/// A run in this phase.
+pub(crate) fn run_in(stage: Stage) -> Run {
+    let fresh = Attempts::default();
+    let lost_and_failed = Attempts { used: 2, lost: 1, ..fresh };
+    let suspect = Attempts { used: 2, base: 2, lost: 2, parked: true };
+    let waits = |until| Phase::Waiting { keys: vec![key("a"), key("b")], until };
+    let signalled = ActiveRun { signal: Some(signal("a", "signal")), ..active(Phase::Ready, fresh) };
+    let request = CancelRequest { reason: Some("first".to_owned()) };
+    let run = match stage {
+        Stage::Absent => return Run::absent(),
+        Stage::Ready | Stage::PausedReady => active(Phase::Ready, fresh),
+        Stage::BackingOffEarly | Stage::PausedBackingOff => {
+            active(Phase::BackingOff { until: FUTURE }, lost_and_failed)
         }
-    }
-
-    pub(crate) fn run(self) -> Run {
-        let fresh = Attempts::default();
-        let lost_and_failed = Attempts { used: 2, lost: 1, ..fresh };
-        let suspect = Attempts { used: 2, base: 2, lost: 2, parked: true };
-        let waits = |until| Phase::Waiting { keys: vec![key("a"), key("b")], until };
-        let signalled = ActiveRun { signal: Some(signal("a", "signal")), ..active(Phase::Ready, fresh) };
-        let request = CancelRequest { reason: Some("first".to_owned()) };
-        let run = match self {
-            Self::Absent => return Run::absent(),
-            Self::Ready | Self::PausedReady => active(Phase::Ready, fresh),
-            Self::BackingOffEarly | Self::PausedBackingOff => {
-                active(Phase::BackingOff { until: FUTURE }, lost_and_failed)
-            }
-            Self::BackingOffDue => active(Phase::BackingOff { until: PAST }, lost_and_failed),
-            Self::DelayedEarly | Self::PausedDelayed => active(Phase::Delayed { until: FUTURE }, fresh),
-            Self::DelayedDue => active(Phase::Delayed { until: PAST }, fresh),
-            Self::Parked | Self::PausedParked => active(Phase::Ready, suspect),
-            Self::Signalled | Self::PausedSignalled => signalled,
-            Self::WaitingEarly | Self::PausedWaitingEarly => active(waits(Some(FUTURE)), fresh),
-            Self::WaitingDue | Self::PausedWaitingDue => active(waits(Some(PAST)), fresh),
-            Self::WaitingWithoutEnd | Self::PausedWaitingWithoutEnd => active(waits(None), fresh),
-            Self::ToBeCancelled | Self::PausedToBeCancelled => ActiveRun { cancel: Some(request), ..signalled },
-            Self::Succeeded => return ended(Status::Succeeded, None),
-            Self::Failed => return ended(Status::Failed, Some(Phase::Ready)),
-            Self::DeadLetter => return dead_letter(),
-            Self::CancelledWaiting => return ended(Status::Cancelled, Some(waits(Some(FUTURE)))),
-            Self::CancelledDelayed => return ended(Status::Cancelled, Some(Phase::Delayed { until: FUTURE })),
-        };
-        Run::Active(ActiveRun { paused: Self::PAUSED.contains(&self), ..run })
-    }
+        Stage::BackingOffDue => active(Phase::BackingOff { until: PAST }, lost_and_failed),
+        Stage::DelayedEarly | Stage::PausedDelayed => active(Phase::Delayed { until: FUTURE }, fresh),
+        Stage::DelayedDue => active(Phase::Delayed { until: PAST }, fresh),
+        Stage::Parked | Stage::PausedParked => active(Phase::Ready, suspect),
+        Stage::Signalled | Stage::PausedSignalled => signalled,
+        Stage::WaitingEarly | Stage::PausedWaitingEarly => active(waits(Some(FUTURE)), fresh),
+        Stage::WaitingDue | Stage::PausedWaitingDue => active(waits(Some(PAST)), fresh),
+        Stage::WaitingWithoutEnd | Stage::PausedWaitingWithoutEnd => active(waits(None), fresh),
+        Stage::ToBeCancelled | Stage::PausedToBeCancelled => ActiveRun { cancel: Some(request), ..signalled },
+        Stage::Succeeded => return ended(Status::Succeeded, None),
+        Stage::Failed => return ended(Status::Failed, Some(Phase::Ready)),
+        Stage::DeadLetter => return dead_letter(),
+        Stage::CancelledReady => return ended(Status::Cancelled, Some(Phase::Ready)),
+        Stage::CancelledWaiting => return ended(Status::Cancelled, Some(waits(Some(FUTURE)))),
+        Stage::CancelledDelayed => return ended(Status::Cancelled, Some(Phase::Delayed { until: FUTURE })),
+    };
+    Run::Active(ActiveRun { paused: Stage::PAUSED.contains(&stage), ..run })
 }
 
 pub(crate) fn key(key: &str) -> CorrelationKey {
