@@ -9,6 +9,7 @@ use bytes::Bytes;
 use workflow_core::{Effect, Incarnation, JobId, Notification, Run, RunId, SignalId, Transition, Value};
 use workflow_effects::{Commit, CommitError, Committer, NotificationRow, Rejected, Spec, StagedEffects};
 
+use crate::decision::Decider;
 use crate::ids::IdSource;
 use crate::in_hand::InHand;
 use crate::lease::Leases;
@@ -34,6 +35,7 @@ pub(crate) struct Engine<R, H> {
     pub(crate) settings: Settings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) decider: Decider,
     pub(crate) runner: Arc<R>,
     pub(crate) hook: Arc<H>,
     pub(crate) leases: Arc<Leases>,

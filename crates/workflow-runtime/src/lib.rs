@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod check;
+mod decision;
 mod engine;
 mod error;
 mod hook;
@@ -23,8 +24,8 @@ mod views;
 mod worker;
 
 pub use workflow_core::{
-    Jitter, MAX_CORRELATION_KEY_LEN, MAX_RUN_ID_LEN, MAX_WAIT_KEYS, ParseCorrelationKeyError, ParseRunIdError,
-    RetryPolicy,
+    EventKind, Jitter, MAX_CORRELATION_KEY_LEN, MAX_RUN_ID_LEN, MAX_WAIT_KEYS, ParseCorrelationKeyError,
+    ParseRunIdError, PhaseKind, RetryPolicy,
 };
 pub use workflow_effects::{
     EffectsHandle, Error as EffectsError, KvReadHandle, MAX_EFFECT_BYTES, MAX_EFFECT_KEY_LEN, MAX_EFFECT_VALUE_LEN,
@@ -33,6 +34,7 @@ pub use workflow_effects::{
 pub use workflow_memo::{Error as MemoError, MAX_MEMO_KEY_LEN, Memo};
 
 pub use crate::check::{Violation, ViolationKind};
+pub use crate::decision::Decision;
 pub use crate::engine::MAX_PRIORITIES;
 pub use crate::error::{Error, Result};
 pub use crate::hook::{NoopTerminalHook, RunOutcome, TerminalEffects, TerminalHook, TerminalStatus};

@@ -9,6 +9,7 @@ use workflow_core::RetryPolicy;
 use workflow_effects::{Committer, KeySpace, KvStore, ObjectConfig, ObjectValues};
 
 use super::WorkflowRuntime;
+use crate::decision::{Decider, Decision};
 use crate::engine::{Engine, Queues};
 use crate::ids::{IdSource, RandomIds};
 use crate::in_hand::InHand;
@@ -28,6 +29,7 @@ pub struct WorkflowRuntimeBuilder<R, H> {
     runner: R,
     hook: H,
     ids: Arc<dyn IdSource>,
+    decider: Decider,
     settings: Settings,
 }
 
@@ -43,7 +45,8 @@ where
         runner: R,
         hook: H,
     ) -> WorkflowRuntimeBuilder<R, H> {
-        WorkflowRuntimeBuilder { port, store, runner, hook, ids: Arc::new(RandomIds), settings: Settings::default() }
+        let (ids, decider) = (Arc::new(RandomIds), Decider::default());
+        WorkflowRuntimeBuilder { port, store, runner, hook, ids, decider, settings: Settings::default() }
     }
 }
 
@@ -139,13 +142,20 @@ where
         self
     }
 
+    /// Tells `observer` of every decision on a run, whatever becomes of its commit: which cell of the table of decisions it
+    /// was. For tests that ask what they have exercised. Without one it costs nothing.
+    pub fn on_decision(mut self, observer: impl Fn(Decision) + Send + Sync + 'static) -> Self {
+        self.decider = Decider::observed_by(observer);
+        self
+    }
+
     /// Checks the settings and makes the runtime. Writes nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Misconfigured`](crate::Error::Misconfigured), naming the setting.
     pub fn build(self) -> Result<WorkflowRuntime<R, H>> {
-        let Self { port, store, runner, hook, ids, settings } = self;
+        let Self { port, store, runner, hook, ids, decider, settings } = self;
         settings.check()?;
         let kv: Arc<dyn KvStore> = port.clone();
         let keys = KeySpace::new(&settings.queue_name);
@@ -165,6 +175,7 @@ where
             reads: RunReads { kv, keys, objects: Arc::new(objects) },
             clock: port.clock(),
             ids,
+            decider,
             runner: Arc::new(runner),
             hook: Arc::new(hook),
             leases: Leases::new(port.clone(), settings.lease),

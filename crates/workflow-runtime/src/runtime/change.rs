@@ -1,10 +1,10 @@
-//! Changes of a run that somebody asks for from outside: gather, decide, commit, again for as long as others get in
+//! Changes of a run that somebody asks for from outside: gather, commit, again for as long as others get in
 //! between.
 
 use tracing::{debug, info};
 use workflow_core::{
     CancelRequested, DoorbellMissed, Event, Incarnation, JobId, PauseRequested, Phase, RecordedStep, RedriveRequested,
-    Resumed, Run, RunId, Transition, Value, decide,
+    Resumed, Run, RunId, Transition, Value,
 };
 use workflow_effects::{CommitError, Read, StagedEffects};
 
@@ -57,7 +57,7 @@ impl Change {
             let mut event = self.event(engine, &gathered.run).await?;
             let slots = engine.reads.slots(&self.run_id, &gathered.run, &event).await?;
             tell(&gathered.run, &mut event, &slots);
-            let transition = decide(&gathered.run, event);
+            let transition = engine.decider.decide(&gathered.run, event);
             debug!(run_id = %self.run_id, reason = transition.reason.as_str(), "transition");
             let Some(incarnation) = transition.next.incarnation() else { return Ok(transition) };
             if transition.next.revision() == gathered.run.revision() {

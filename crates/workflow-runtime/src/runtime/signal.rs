@@ -5,7 +5,7 @@ mod clear;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use tracing::{debug, info};
-use workflow_core::{CorrelationKey, Event, Reason, Signal, SignalId, Signalled, Timestamp, Value, Waiter, decide};
+use workflow_core::{CorrelationKey, Event, Reason, Signal, SignalId, Signalled, Timestamp, Value, Waiter};
 use workflow_effects::{
     BufferedSignal as StoredSignal, Commit, CommitError, ObjectOwner, Read, SignalExpiry, SignalObjectsState,
     StagedEffects, encode_buffered_signal, encode_signal_expiry, encode_signal_id,
@@ -223,7 +223,7 @@ impl Sending {
             next_job: engine.next_job(),
         });
         let slots = engine.reads.slots(run_id, &gathered.run, &event).await?;
-        let transition = decide(&gathered.run, event);
+        let transition = engine.decider.decide(&gathered.run, event);
         if transition.reason != Reason::Signalled {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tracing::info;
-use workflow_core::{Event, Incarnation, InputHash, Reason, Run, RunId, Submitted, Timestamp, Value, decide};
+use workflow_core::{Event, Incarnation, InputHash, Reason, Run, RunId, Submitted, Timestamp, Value};
 use workflow_effects::{CommitError, Naming, ObjectOwner, Read, Spec, StagedEffects};
 
 use super::WorkflowRuntime;
@@ -115,7 +115,8 @@ impl Submission {
                 let owner = ObjectOwner::Run { run_id: self.run_id.clone(), incarnation: self.incarnation };
                 input = Some(engine.reads.objects.put(&owner, self.input.clone()).await?);
             }
-            let transition = decide(&gathered.run, self.event(engine, input.clone().unwrap_or_default(), stored));
+            let event = self.event(engine, input.clone().unwrap_or_default(), stored);
+            let transition = engine.decider.decide(&gathered.run, event);
             if transition.reason != Reason::Submitted {
                 let end = self.end_of(engine, &transition.next).await?;
                 if end.is_none() && matches!(transition.next, Run::Ended(_)) {

@@ -1,13 +1,11 @@
-//! One delivery of a run's doorbell, from the claim to the settlement: gather, decide, lower, commit, apply.
+//! One delivery of a run's doorbell, from the claim to the settlement: gather, lower, commit, apply.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tracing::{debug, error, info};
-use workflow_core::{
-    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, Value, decide,
-};
+use workflow_core::{Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, Value};
 use workflow_effects::{BellTarget, Commit, Read, Spec, StagedEffects};
 
 use super::Stop;
@@ -235,7 +233,7 @@ where
         self.in_doubt = false;
         loop {
             self.slots = self.gather_slots(&mut event).await?;
-            let transition = decide(&self.gathered.run, event.clone());
+            let transition = engine.decider.decide(&self.gathered.run, event.clone());
             self.log(&transition);
             if transition.next.revision() == self.gathered.run.revision() {
                 return Ok(transition);
