@@ -12,6 +12,7 @@ pub(crate) use self::execution::{execute, paused_runtime};
 use self::failure::schedule_text;
 pub use self::failure::{FailedPoint, ParseScheduleError};
 use self::finals::Finals;
+use crate::Coverage;
 use crate::chance::mixed;
 use crate::sim::{Fault, Injection, Reached, Sim};
 
@@ -81,7 +82,7 @@ pub struct Explorer {
 }
 
 /// What was explored, and held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Held {
     /// The points of the scenario.
@@ -90,6 +91,8 @@ pub struct Held {
     pub schedules: usize,
     /// Whether every point met every fault.
     pub exhaustive: bool,
+    /// What of the state machine all these runs of the scenario have exercised.
+    pub coverage: Coverage,
 }
 
 impl fmt::Display for Held {
@@ -160,17 +163,17 @@ impl Explorer {
         F: Fn(Sim) -> S,
         S: Future<Output = ()> + Send + 'static,
     {
-        let (finals, reached) = self.uninterrupted(&scenario)?;
+        let (finals, reached, mut coverage) = self.uninterrupted(&scenario)?;
         let singles = singles(&reached);
         let exhaustive = singles.len() <= self.exhaustive_up_to;
         let singles = if exhaustive { singles } else { self.drawn(&singles, self.samples) };
         let pairs = (0..self.pairs).map(|number| self.pair(&reached, number as u64));
         let mut schedules = 0;
         for schedule in singles.into_iter().chain(pairs) {
-            self.try_schedule(&scenario, schedule, &finals)?;
+            coverage.merge(&self.try_schedule(&scenario, schedule, &finals)?);
             schedules += 1;
         }
-        Ok(Held { points: reached.len(), schedules, exhaustive })
+        Ok(Held { points: reached.len(), schedules, exhaustive, coverage })
     }
 
     /// As [`explore`](Self::explore), for tests.
@@ -205,11 +208,11 @@ impl Explorer {
         S: Future<Output = ()> + Send + 'static,
     {
         let injections = failure::parse_schedule(schedule).unwrap_or_else(|error| panic!("{error}"));
-        let (finals, _) = self.uninterrupted(&scenario)?;
-        self.try_schedule(&scenario, injections, &finals)
+        let (finals, ..) = self.uninterrupted(&scenario)?;
+        self.try_schedule(&scenario, injections, &finals).map(drop)
     }
 
-    fn uninterrupted<F, S>(&self, scenario: &F) -> Result<(Finals, Vec<Reached>), Box<FailedPoint>>
+    fn uninterrupted<F, S>(&self, scenario: &F) -> Result<(Finals, Vec<Reached>, Coverage), Box<FailedPoint>>
     where
         F: Fn(Sim) -> S,
         S: Future<Output = ()> + Send + 'static,
@@ -220,7 +223,7 @@ impl Explorer {
             Err(problem) => vec![problem.clone()],
         };
         match execution.result {
-            Ok(finals) if problems.is_empty() => Ok((finals, execution.reached)),
+            Ok(finals) if problems.is_empty() => Ok((finals, execution.reached, execution.coverage)),
             _ => Err(FailedPoint::of(String::new(), problems, &execution.events)),
         }
     }
@@ -230,7 +233,7 @@ impl Explorer {
         scenario: &F,
         injections: Vec<Injection>,
         expected: &Finals,
-    ) -> Result<(), Box<FailedPoint>>
+    ) -> Result<Coverage, Box<FailedPoint>>
     where
         F: Fn(Sim) -> S,
         S: Future<Output = ()> + Send + 'static,
@@ -241,7 +244,11 @@ impl Explorer {
             Ok(finals) => finals.differences(expected),
             Err(problem) => vec![problem.clone()],
         };
-        if problems.is_empty() { Ok(()) } else { Err(FailedPoint::of(schedule, problems, &execution.events)) }
+        if problems.is_empty() {
+            Ok(execution.coverage)
+        } else {
+            Err(FailedPoint::of(schedule, problems, &execution.events))
+        }
     }
 
     fn drawn(&self, all: &[Vec<Injection>], count: usize) -> Vec<Vec<Injection>> {

@@ -26,11 +26,12 @@
 //! | clock set forwards or back | [`VirtualClock::set`] with a [`ClockStep`] | |
 //!
 //! An [`Interleaver`] runs a few calls in every order in which they can meet. A [`Sim`] runs a whole scenario on the real
-//! runtime, and [`explore`] lets its process die at every point.
+//! runtime, and [`explore`] lets its process die at every point. A [`Coverage`] tells what of the state machine that has exercised.
 
 mod chance;
 mod clock;
 pub mod conformance;
+mod coverage;
 mod explore;
 mod fixture;
 mod interleave;
@@ -43,6 +44,7 @@ mod watch;
 
 pub use chance::Chance;
 pub use clock::{ClockStep, Skip, VirtualClock};
+pub use coverage::Coverage;
 pub use explore::{Explorer, FailedPoint, Held, ParseScheduleError, explore};
 pub use fixture::{KvRead, MemoCall, MemoOf, StepFixture, StepReport};
 pub use interleave::{Actor, Call, Explored, FailedOrder, Interleaver, Moment, Operation, Problem, Turns};

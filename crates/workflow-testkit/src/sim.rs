@@ -28,7 +28,7 @@ pub(crate) use self::points::{Fault, Injection, Points, Reached};
 use self::port::SimPort;
 pub use self::watched::Watched;
 use crate::chance::mixed;
-use crate::{MemoryDisk, MemoryQueue};
+use crate::{Coverage, MemoryDisk, MemoryQueue};
 
 /// How long [`Sim::until_idle`] waits for what is under way.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
@@ -76,6 +76,7 @@ pub(crate) struct World {
     pub(crate) objects: Arc<InMemory>,
     pub(crate) points: Points,
     pub(crate) log: Log,
+    coverage: Arc<Mutex<Coverage>>,
     kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     answered: Mutex<BTreeSet<String>>,
     queue_names: Mutex<BTreeSet<String>>,
@@ -98,6 +99,7 @@ impl Sim {
                 objects: Arc::new(InMemory::new()),
                 points: Points::new(injections),
                 log: Log::default(),
+                coverage: Arc::default(),
                 kept: Mutex::default(),
                 answered: Mutex::default(),
                 queue_names: Mutex::default(),
@@ -107,20 +109,23 @@ impl Sim {
         }
     }
 
-    /// Runs `scenario` once, to its end and until nothing is under way any more.
+    /// Runs `scenario` once, to its end and until nothing is under way any more, and says what of the state machine it has
+    /// exercised.
     ///
     /// # Panics
     ///
     /// With the panic of the scenario, when it does not end within a day of virtual time, and in an async context.
     #[track_caller]
-    pub fn run<F, S>(seed: u64, scenario: F)
+    pub fn run<F, S>(seed: u64, scenario: F) -> Coverage
     where
         F: Fn(Self) -> S,
         S: Future<Output = ()> + Send + 'static,
     {
-        if let Err(problem) = crate::explore::execute(&scenario, seed, Vec::new(), LONGEST_WAIT).result {
+        let execution = crate::explore::execute(&scenario, seed, Vec::new(), LONGEST_WAIT);
+        if let Err(problem) = execution.result {
             panic!("{problem}");
         }
+        execution.coverage
     }
 
     /// Starts a runtime with the usual settings, and its loop.
@@ -155,7 +160,10 @@ impl Sim {
     {
         let (runner, hook) = (Watched::new(runner, self.clone()), Watched::new(hook, self.clone()));
         let port = Arc::new(SimPort::new(Arc::new(self.queue()), self.clone()));
-        let builder = WorkflowRuntime::over(port, self.world.objects.clone(), runner, hook).ids(self.ids());
+        let coverage = self.world.coverage.clone();
+        let builder = WorkflowRuntime::over(port, self.world.objects.clone(), runner, hook)
+            .ids(self.ids())
+            .on_decision(move |decision| lock(&coverage).add(decision));
         let runtime = settings(builder).build().unwrap_or_else(|error| panic!("the settings cannot work: {error}"));
         lock(&self.world.queue_names).insert(runtime.settings().queue_name.clone());
         drop(runtime.spawn(pending()));
@@ -239,6 +247,11 @@ impl Sim {
     /// Ids and chance that follow from the seed.
     pub fn ids(&self) -> Arc<dyn IdSource> {
         self.world.ids.clone()
+    }
+
+    /// What of the state machine the runtimes of this simulation have exercised so far.
+    pub fn coverage(&self) -> Coverage {
+        lock(&self.world.coverage).clone()
     }
 
     pub(crate) fn queue_names(&self) -> BTreeSet<String> {

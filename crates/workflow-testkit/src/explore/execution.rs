@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::finals::Finals;
+use crate::Coverage;
 use crate::interleave::panic_message;
 use crate::sim::{Event, Injection, Reached, Sim};
 
@@ -14,6 +15,7 @@ pub(crate) struct Execution {
     pub(crate) result: Result<Finals, String>,
     pub(crate) reached: Vec<Reached>,
     pub(crate) events: Vec<Event>,
+    pub(crate) coverage: Coverage,
 }
 
 /// Runs `scenario` to its end, with these faults.
@@ -32,8 +34,9 @@ where
         sim.world.points.revive();
     };
     let (reached, events) = (sim.world.points.reached(), sim.world.log.events());
+    let coverage = sim.coverage();
     let result = ended.and_then(|()| paused_runtime().block_on(Finals::of(&sim)));
-    Execution { result, reached, events }
+    Execution { result, reached, events, coverage }
 }
 
 /// One process: to the end of the scenario, or to its death.

@@ -5,6 +5,7 @@
 mod cancel;
 mod check;
 mod clocks;
+mod coverage;
 mod explore;
 mod faults;
 mod faulty_port;

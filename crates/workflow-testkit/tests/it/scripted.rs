@@ -13,7 +13,7 @@ use workflow_runtime::{
     Error, IdSource, QueuePort, RunOutcome, RunPhase, RunSpec, RunStatus, RunnerHandle, Settings, Step, StepError,
     StepOutcome, StepRunner, SubmitOutcome, TerminalEffects, TerminalHook, WorkflowRuntime,
 };
-use workflow_testkit::{Chance, MemoryDisk, MemoryQueue};
+use workflow_testkit::{Chance, Coverage, MemoryDisk, MemoryQueue};
 
 use crate::faults::Drawn;
 
@@ -62,6 +62,8 @@ pub(crate) struct World {
     pub(crate) hook: Told,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) settings: Settings,
+    /// What its runtimes have decided.
+    pub(crate) coverage: Arc<Mutex<Coverage>>,
 }
 
 impl Scripted {
@@ -144,7 +146,8 @@ impl World {
         let ids = Arc::new(Drawn::new(Chance::of(5)));
         // An idle loop takes all its slots each time it looks for work: few make for short tests.
         let settings = Settings { max_concurrent_steps: 16, max_concurrent_hooks: 16, ..Settings::default() };
-        Self { disk, queue, objects: Arc::default(), runner, hook, ids, settings }
+        let coverage = Arc::default();
+        Self { disk, queue, objects: Arc::default(), runner, hook, ids, settings, coverage }
     }
 
     /// The same without anybody who wants to know of ends.
@@ -165,6 +168,8 @@ impl World {
 
     pub(crate) fn over(&self, port: Arc<dyn QueuePort>) -> Runtime {
         let built = WorkflowRuntime::over(port, self.objects.clone(), self.runner.clone(), self.hook.clone());
+        let coverage = self.coverage.clone();
+        let built = built.on_decision(move |decision| coverage.lock().unwrap().add(decision));
         built.settings(self.settings.clone()).ids(self.ids.clone()).build().unwrap()
     }
 
