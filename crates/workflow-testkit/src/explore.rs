@@ -14,7 +14,7 @@ pub use self::failure::{FailedPoint, ParseScheduleError};
 use self::finals::Finals;
 use crate::Coverage;
 use crate::chance::mixed;
-use crate::sim::{Fault, Injection, Reached, Sim};
+use crate::sim::{Fault, Injection, LONGEST, Reached, Sim};
 
 /// Runs `scenario` once without faults, then once for every point at which its process can die or lose its leases, and
 /// panics with the first that comes to another end. As [`Explorer::run`] with the usual bounds.
@@ -104,12 +104,13 @@ impl fmt::Display for Held {
 
 impl Default for Explorer {
     fn default() -> Self {
-        Self { seed: 0, exhaustive_up_to: 5_000, samples: 1_000, pairs: 0, longest: Duration::from_secs(24 * 3_600) }
+        Self { seed: 0, exhaustive_up_to: 5_000, samples: 1_000, pairs: 0, longest: LONGEST }
     }
 }
 
 impl Explorer {
-    /// Every point, or a thousand of them if there are more than five thousand; no pairs; a day of virtual time.
+    /// Every point, or a thousand of them if there are more than five thousand; no pairs; forty days
+    /// of virtual time.
     pub fn new() -> Self {
         Self::default()
     }

@@ -30,6 +30,8 @@ pub use self::watched::Watched;
 use crate::chance::mixed;
 use crate::{Coverage, MemoryDisk, MemoryQueue};
 
+/// How long a scenario may take, unless somebody says otherwise.
+pub(crate) const LONGEST: Duration = Duration::from_secs(40 * 24 * 3_600);
 /// How long [`Sim::until_idle`] waits for what is under way.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 /// How often it looks.
@@ -114,14 +116,15 @@ impl Sim {
     ///
     /// # Panics
     ///
-    /// With the panic of the scenario, when it does not end within a day of virtual time, and in an async context.
+    /// With the panic of the scenario, when it does not end within forty days of virtual time, and in an async
+    /// context.
     #[track_caller]
     pub fn run<F, S>(seed: u64, scenario: F) -> Coverage
     where
         F: Fn(Self) -> S,
         S: Future<Output = ()> + Send + 'static,
     {
-        let execution = crate::explore::execute(&scenario, seed, Vec::new(), LONGEST_WAIT);
+        let execution = crate::explore::execute(&scenario, seed, Vec::new(), LONGEST);
         if let Err(problem) = execution.result {
             panic!("{problem}");
         }
