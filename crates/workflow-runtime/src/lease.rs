@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use workflow_core::{JobId, Timestamp};
@@ -67,6 +68,8 @@ pub(crate) struct Leases {
     lease: Duration,
     next: AtomicU64,
     held: Mutex<BTreeMap<u64, Arc<Held>>>,
+    /// A lease is held.
+    begun: Notify,
 }
 
 /// One lease, renewed until it is released or lost.
@@ -121,7 +124,7 @@ impl Leases {
     pub(crate) fn new(port: Arc<dyn QueuePort>, lease: Duration) -> Arc<Self> {
         let clock = port.clock();
         let lease = lease.min(MAX_LEASE);
-        Arc::new(Self { port, clock, lease, next: AtomicU64::new(0), held: Mutex::default() })
+        Arc::new(Self { port, clock, lease, next: AtomicU64::new(0), held: Mutex::default(), begun: Notify::new() })
     }
 
     /// How long a lease lasts without a renewal.
@@ -134,19 +137,24 @@ impl Leases {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let held = Arc::new(Held { port: self.port.clone(), clock: self.clock.clone(), claim, job, lost });
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(number, held.clone());
+        self.begun.notify_one();
         LeaseGuard { leases: self.clone(), number, held }
     }
 
-    /// Renews every lease at a third of its length. Never returns.
+    /// Renews every lease at a third of its length, and sleeps while there is none. Never returns.
     pub(crate) async fn renew_forever(&self) {
         loop {
-            self.clock.sleep(self.lease / 3).await;
             let held: Vec<_> = self.held.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+            if held.is_empty() {
+                // What was begun before is told at once.
+                self.begun.notified().await;
+            }
             for held in held {
                 if held.extend(self.lease, Timestamp::NEVER).is_err() {
                     debug!(job_id = %held.job, "lease lost");
                 }
             }
+            self.clock.sleep(self.lease / 3).await;
         }
     }
 }

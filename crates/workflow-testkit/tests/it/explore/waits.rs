@@ -30,3 +30,14 @@ fn a_wait_of_a_day_has_few_points() {
 fn a_wait_of_a_month_passes() {
     Sim::run(1, |sim| waits(sim, 30 * DAY));
 }
+
+#[test]
+fn time_in_which_nothing_is_due_passes_at_a_stroke() {
+    Sim::run(1, |sim| async move {
+        waits(sim.clone(), Duration::ZERO).await;
+        let before = sim.disk().clock().skipped().len();
+        sim.advance(DAY / 2).await;
+        let jumps = sim.disk().clock().skipped().len() - before;
+        assert!(jumps < 12 * 10, "{jumps} jumps, the last: {:?}", sim.disk().clock().skipped().last());
+    });
+}
