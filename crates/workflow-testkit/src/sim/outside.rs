@@ -12,6 +12,9 @@ use super::log::{Event, Log};
 /// Fakes hold a clone and tell each call before it returns. One that knows a repetition by its idempotency key tells
 /// [`does_for`](Self::does_for) that key, so that the repetition does not count.
 ///
+/// The process may die right before and right after a deed. So what a fake remembers of its own is changed too early or too
+/// late; what it asks [`done`](Self::done) is always right.
+///
 /// A scenario has the one of its [`Sim`], the test of a single step the one of its
 /// [`StepFixture`](crate::StepFixture): the same fakes work in both.
 #[derive(Clone)]
