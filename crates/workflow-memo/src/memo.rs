@@ -141,6 +141,9 @@ impl Memo {
     /// Values are stored as JSON. The first time too, the answer is what the stored JSON reads as, so that a step
     /// sees the same value on every attempt. Dropping the future drops `compute`; it may still store its value.
     ///
+    /// The type of the error comes from `compute`. A block that does not fail says it with its value: in a step,
+    /// `async { Ok::<_, StepError>(7) }`.
+    ///
     /// # Errors
     ///
     /// Those of `compute`, [`Error::Encode`] and [`Error::Decode`] for a value that JSON does not hold or that is of
