@@ -1,6 +1,7 @@
 //! One step, detached: a runner is called for it as a runtime would, and all that it did is reported.
 
 mod attempt;
+mod idempotency;
 mod record;
 mod report;
 mod text;
@@ -16,7 +17,8 @@ use workflow_core::RunId;
 use workflow_effects::key_text;
 use workflow_runtime::{EffectsHandle, MAX_MEMO_KEY_LEN, Memo, MemoError, StepOutcome, StepRunner};
 
-use self::attempt::Attempt;
+use self::attempt::{Attempt, Attempted};
+pub use self::idempotency::{Difference, Interruption, NotIdempotent};
 pub use self::report::{KvRead, MemoCall, MemoOf, StepReport};
 use self::text::answer_text;
 use crate::Outside;
@@ -285,6 +287,10 @@ impl StepFixture {
     /// # }
     /// ```
     pub async fn run<R: StepRunner>(&self, runner: &R) -> StepReport {
+        self.attempted(runner).await.report
+    }
+
+    async fn attempted<R: StepRunner>(&self, runner: &R) -> Attempted {
         let attempt = Attempt::begin(self).await;
         let answer = runner.run_step(&attempt.step).await;
         attempt.end(answer)

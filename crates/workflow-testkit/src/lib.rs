@@ -46,7 +46,7 @@ pub use chance::Chance;
 pub use clock::{ClockStep, Skip, VirtualClock};
 pub use coverage::Coverage;
 pub use explore::{Explorer, FailedPoint, Held, ParseScheduleError, explore};
-pub use fixture::{KvRead, MemoCall, MemoOf, StepFixture, StepReport};
+pub use fixture::{Difference, Interruption, KvRead, MemoCall, MemoOf, NotIdempotent, StepFixture, StepReport};
 pub use interleave::{Actor, Call, Explored, FailedOrder, Interleaver, Moment, Operation, Problem, Turns};
 pub use plan::{Plan, Rule, When};
 pub use port::{FaultyPort, Health, PortCalls, PortCounts, PortFault, PortPlan};

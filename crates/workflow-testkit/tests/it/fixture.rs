@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use workflow_runtime::{Step, StepError, StepOutcome, StepRunner};
 
+mod idempotency;
 mod report;
 mod state;
 
