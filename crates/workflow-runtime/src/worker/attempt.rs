@@ -288,7 +288,7 @@ where
     ) -> Result<Transition, Abandoned> {
         let now = self.hand.engine.clock.now();
         let inline = self.may_inline(slot);
-        let mut attached = Attached { staged, result: None };
+        let mut attached = Attached { written_down: self.is_written_down(&staged), staged, result: None };
         let stored = match outcome {
             StepOutcome::Continue { payload, when } => match start_of_next(&when, now) {
                 Ok(when) => {
@@ -325,7 +325,9 @@ where
         now: Timestamp,
         inline: bool,
     ) -> Result<Transition, Abandoned> {
-        let fresh = outcome.value().filter(|value| value.object().is_some()).cloned();
+        // Whoever applies an outcome that is written down has the run name its value, whatever becomes of this commit.
+        let is_own = |value: &&Value| value.object().is_some() && !attached.written_down;
+        let fresh = outcome.value().filter(is_own).cloned();
         let event =
             StepReturned { attempt: self.attempt(), outcome, now, next_job: self.hand.engine.next_job(), inline };
         let committed = self.commit(Event::StepReturned(event), &attached).await;

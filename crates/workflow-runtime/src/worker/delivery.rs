@@ -44,6 +44,8 @@ pub(super) struct Attached {
     pub(super) staged: StagedEffects,
     /// The bytes of the result, should the run succeed.
     pub(super) result: Option<Bytes>,
+    /// Whether the outcome may be written down: another delivery may apply it then, too.
+    pub(super) written_down: bool,
 }
 
 /// A doorbell in hand.

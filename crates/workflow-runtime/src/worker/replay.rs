@@ -73,11 +73,16 @@ where
         self.started_at = Some(started_at);
         self.replayed = Some(attempt.deliveries);
         let inline = self.may_inline(slot);
-        let attached = Attached { staged, result };
+        let attached = Attached { staged, result, written_down: true };
         let transition = self.apply(outcome, attached, self.hand.engine.clock.now(), inline).await?;
         self.replayed = None;
         self.hand.engine.reads.objects.discard(&content).await;
         Ok(transition)
+    }
+
+    /// Whether an outcome with these effects is written down.
+    pub(super) fn is_written_down(&self, staged: &StagedEffects) -> bool {
+        self.hand.engine.settings.replay && staged.bytes() <= MAX_STAGED
     }
 
     /// Writes an outcome down, if the runtime replays, and says where. A store that cannot take it now is no reason to
@@ -87,8 +92,7 @@ where
         outcome: &Outcome,
         staged: &StagedEffects,
     ) -> Result<Option<Value>, Abandoned> {
-        let engine = &self.hand.engine;
-        if !engine.settings.replay || staged.bytes() > MAX_STAGED {
+        if !self.is_written_down(staged) {
             return Ok(None);
         }
         let recorded = RecordedOutcome { outcome: outcome.clone(), staged: staged.clone() };

@@ -14,6 +14,9 @@ use super::races::told;
 use super::signals::{buffered, runtime, work, world};
 use crate::scripted::{RUN, Scripted, World, submit, text_of};
 
+/// More than a record holds.
+const LARGE: usize = 100_000;
+
 /// The key of the outcome that is written down of the only run.
 fn outcome_key(world: &World) -> Vec<u8> {
     let keys = KeySpace::new(&world.settings.queue_name);
@@ -101,6 +104,22 @@ fn a_wait_that_was_written_down_takes_one_signal() {
         assert_eq!(end.result.as_deref(), Some(&b"k=x"[..]));
         assert_eq!(buffered(&world, "k").await, ["y"]);
         world.runtime().clear_signal("k").await.unwrap();
+        check_once(&world, &end).await;
+    }));
+}
+
+/// Whoever comes second must not delete the object: the run names it by then.
+#[test]
+fn a_large_value_that_was_written_down_stays_with_the_run_that_names_it() {
+    told(about_the_run().run(|turns| async move {
+        let world = replaying(&turns, || StepOutcome::Succeed { result: vec![7; LARGE] });
+        let end = loses_its_lease(&world, &turns).await;
+        assert_eq!(end.result, Some(vec![7; LARGE]));
+        check_once(&world, &end).await;
+    }));
+    told(about_the_run().run(|turns| async move {
+        let world = replaying(&turns, || StepOutcome::continue_now(vec![7; LARGE]));
+        let end = loses_its_lease(&world, &turns).await;
         check_once(&world, &end).await;
     }));
 }
