@@ -34,8 +34,8 @@ use crate::{Coverage, MemoryDisk, MemoryQueue};
 pub(crate) const LONGEST: Duration = Duration::from_secs(40 * 24 * 3_600);
 /// How long [`Sim::until_idle`] waits for what is under way.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often it looks at first, and how often at least.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// A runtime that a [`Sim`] watches.
 pub type SimRuntime<R, H> = WorkflowRuntime<Watched<R>, Watched<H>>;
@@ -218,8 +218,12 @@ impl Sim {
     /// When that is not so within a day.
     pub async fn until_idle(&self) {
         let idle = async {
+            // Ever less often: whoever takes hours need not be looked for a million times.
+            let mut waited = Duration::ZERO;
             while self.is_busy() {
-                tokio::time::sleep(LOOK).await;
+                let look = (waited / 10).clamp(LOOKS.0, LOOKS.1);
+                tokio::time::sleep(look).await;
+                waited += look;
             }
         };
         if tokio::time::timeout(LONGEST_WAIT, idle).await.is_err() {
