@@ -40,10 +40,12 @@ fn run_stage(shell: &Shell, stage: Stage) -> anyhow::Result<()> {
         Stage::Features => return features::run(shell, &workspace::load(shell)?),
         Stage::Light => return light::run(shell, &workspace::load(shell)?),
         Stage::Fmt => cmd!(shell, "cargo fmt --all --check"),
-        Stage::Clippy => cmd!(shell, "cargo clippy --workspace --all-targets --locked -- -D warnings"),
+        Stage::Clippy => cmd!(shell, "cargo clippy --workspace --all-targets --all-features --locked -- -D warnings"),
         // Without a choice of targets this covers libraries, binaries, integration tests, examples and doc tests.
-        Stage::Tests => cmd!(shell, "cargo test --workspace --locked"),
-        Stage::Docs => cmd!(shell, "cargo doc --workspace --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings"),
+        Stage::Tests => cmd!(shell, "cargo test --workspace --all-features --locked"),
+        Stage::Docs => {
+            cmd!(shell, "cargo doc --workspace --all-features --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings")
+        }
     };
     Ok(command.run()?)
 }
