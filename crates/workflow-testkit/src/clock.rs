@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use workflow_runtime::port::{Clock, Timestamp};
 
+use crate::watch;
+
 /// Where a [`VirtualClock`] starts: the year 2000.
 const START: Timestamp = Timestamp::from_millis(946_684_800_000);
 /// The most skips that are remembered.
@@ -35,8 +37,18 @@ const MAX_SKIPS: usize = 1_000;
 /// assert_eq!(clock.skipped()[0].to_string(), "skipped 3600s, to the end of a sleep of 3600s");
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-pub struct VirtualClock(Arc<Mutex<State>>);
+#[derive(Clone)]
+pub struct VirtualClock {
+    state: Arc<Mutex<State>>,
+    /// Changes whenever the clock is set.
+    set: watch::Sender<()>,
+}
+
+impl fmt::Debug for VirtualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VirtualClock").field(&*self.lock()).finish()
+    }
+}
 
 #[derive(Debug)]
 struct State {
@@ -86,11 +98,17 @@ impl VirtualClock {
         let now = Instant::now();
         let base_ms = i128::from(start.as_millis());
         let state = State { since: now, base_ms, told: start, seen: now, skips: VecDeque::new() };
-        Self(Arc::new(Mutex::new(state)))
+        Self { state: Arc::new(Mutex::new(state)), set: watch::Sender::new(()) }
     }
 
-    /// Sets the clock wrong, or right again. Waits are as long as they were.
+    /// Sets the clock wrong, or right again. Waits are as long as they were, but whoever waits for jobs that are due looks
+    /// again.
     pub fn set(&self, step: ClockStep) {
+        self.step(step);
+        self.set.send_modify(|()| {});
+    }
+
+    fn step(&self, step: ClockStep) {
         let mut state = self.lock();
         let millis = |duration: Duration| i128::try_from(duration.as_millis()).unwrap_or(i128::MAX);
         let base_ms = match step {
@@ -107,6 +125,11 @@ impl VirtualClock {
         (state.since, state.seen, state.base_ms) = (now, now, i128::from(state.told.as_millis()));
     }
 
+    /// Changes whenever the clock is set.
+    pub(crate) fn settings(&self) -> watch::Receiver<()> {
+        self.set.subscribe()
+    }
+
     /// The last thousand jumps of time, oldest first. On a runtime that is not paused, the passing of time counts.
     pub fn skipped(&self) -> Vec<Skip> {
         self.lock().skips.iter().cloned().collect()
@@ -119,7 +142,7 @@ impl VirtualClock {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

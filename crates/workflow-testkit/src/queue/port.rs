@@ -168,8 +168,10 @@ impl QueuePort for MemoryQueue {
     async fn wait_for_work(&self, queues: &[String], at_most: Duration) {
         let deadline = from_now(at_most);
         let mut changes = self.opening.progress.subscribe();
+        let mut clock = self.opening.disk.clock().settings();
         loop {
             changes.borrow_and_update();
+            clock.borrow_and_update();
             let next_due = |model: &Model| queues.iter().filter_map(|queue| model.next_due(queue)).min();
             // Whoever waits learns from the next claim that the queue is closed.
             let Ok(due) = self.opening.look(next_due).await else { return };
@@ -181,6 +183,7 @@ impl QueuePort for MemoryQueue {
             tokio::select! {
                 biased;
                 () = changes.changed() => continue,
+                () = clock.changed() => continue,
                 () = self.opening.disk.clock().sleep_until(end, || "the next job, or the end of a wait for one".to_owned()) => return,
             }
         }

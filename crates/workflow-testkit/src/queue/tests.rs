@@ -191,3 +191,20 @@ async fn any_number_of_jobs_leaves_nothing_behind() {
         assert_eq!(disk.lock().model.len(), 1, "the slot is all that is kept");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_work_looks_again_when_the_clock_is_set() {
+    let disk = MemoryDisk::default();
+    let queue = disk.open();
+    let (job, due) = (queue.next_job_id(), queue.clock().now().after(Duration::from_secs(3_600)));
+    let enqueue = Enqueue { queue: QUEUE.to_owned(), job, payload: "ding".into(), due: Some(due) };
+    queue.commit(vec![Commit { enqueues: vec![enqueue], ..Commit::default() }]).await.remove(0).unwrap();
+    let start = tokio::time::Instant::now();
+    let set = async {
+        tokio::time::sleep(LEASE).await;
+        disk.clock().set(ClockStep::Forwards(Duration::from_secs(3_600)));
+    };
+    let queues = [QUEUE.to_owned()];
+    tokio::join!(set, queue.wait_for_work(&queues, Duration::from_secs(24 * 3_600)));
+    assert_eq!(start.elapsed(), LEASE);
+}
