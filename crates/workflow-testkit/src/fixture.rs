@@ -21,6 +21,7 @@ use self::attempt::{Attempt, Attempted};
 pub use self::idempotency::{Difference, Interruption, NotIdempotent};
 pub use self::report::{KvRead, MemoCall, MemoOf, StepReport};
 use self::text::answer_text;
+pub(crate) use self::text::value_text;
 use crate::Outside;
 use crate::explore::paused_runtime;
 

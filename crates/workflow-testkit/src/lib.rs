@@ -27,6 +27,7 @@
 //!
 //! An [`Interleaver`] runs a few calls in every order in which they can meet. A [`Sim`] runs a whole scenario on the real
 //! runtime, and [`explore`] lets its process die at every point. A [`Coverage`] tells what of the state machine that has exercised.
+//! With the feature `property`, whole workflows are tested with whatever proptest draws: see [`property`].
 
 mod chance;
 mod clock;
@@ -37,6 +38,8 @@ mod fixture;
 mod interleave;
 mod plan;
 mod port;
+#[cfg(feature = "property")]
+pub mod property;
 mod queue;
 mod sim;
 mod store;
@@ -55,6 +58,6 @@ pub use sim::{Outside, Sim, SimRuntime, Watched};
 pub use store::{Counting, FaultyStore, Gate, PowerCut, Requests, StoreCalls, StoreFault, StorePlan};
 
 /// Compiles and runs the snippets of the guide to testing.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "property"))]
 #[doc = include_str!("../../../docs/testing.md")]
 struct Testing;

@@ -22,6 +22,8 @@ use workflow_effects::is_reserved;
 use workflow_runtime::port::{Clock, JobState};
 use workflow_runtime::{IdSource, StepRunner, TerminalHook, WorkflowRuntime, WorkflowRuntimeBuilder};
 
+#[cfg(feature = "property")]
+pub(crate) use self::log::Signal;
 pub(crate) use self::log::{Event, Log, Place};
 pub use self::outside::Outside;
 pub(crate) use self::points::{Fault, Injection, Points, Reached};

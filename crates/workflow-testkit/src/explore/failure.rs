@@ -49,7 +49,7 @@ impl FailedPoint {
 
 /// What happened in the step or hook that the first fault hit, from its start to what it came to.
 fn timeline(events: &[Event]) -> Vec<String> {
-    let fault = events.iter().position(|event| matches!(event, Event::Fault(_)));
+    let fault = events.iter().position(|event| matches!(event, Event::Fault(..)));
     let (from, to) = match fault {
         None => (events.len().saturating_sub(MAX_LINES), events.len()),
         Some(fault) => around(events, fault),
@@ -60,7 +60,7 @@ fn timeline(events: &[Event]) -> Vec<String> {
 
 fn around(events: &[Event], fault: usize) -> (usize, usize) {
     let started = |event: &Event| match event {
-        Event::Started(place, _) => Some(place.clone()),
+        Event::Started(place, ..) => Some(place.clone()),
         _ => None,
     };
     let from = events[..fault].iter().rposition(|event| started(event).is_some());

@@ -85,15 +85,29 @@ impl Points {
         match fault {
             None => {}
             Some(Fault::LeaseLost) => {
-                sim.world.log.tell(Event::Fault(format!("the lease is lost, at: {}", what())));
+                sim.world.log.tell(Event::Fault(Fault::LeaseLost, what()));
                 sim.world.disk.end_leases();
             }
             Some(Fault::Crash) => {
-                sim.world.log.tell(Event::Fault(format!("the process dies, at: {}", what())));
+                sim.world.log.tell(Event::Fault(Fault::Crash, what()));
                 self.dead.send_replace(true);
             }
         }
         *self.dead.borrow()
+    }
+
+    /// Injects `fault` at the point that is passed after so many more, in place of what was to be injected.
+    #[cfg(feature = "property")]
+    pub(crate) fn arm(&self, after: u64, fault: Fault) {
+        let mut state = self.lock();
+        let at = state.passed.saturating_add(after);
+        state.injections = VecDeque::from([Injection { at, fault }]);
+    }
+
+    /// Injects nothing any more.
+    #[cfg(feature = "property")]
+    pub(crate) fn disarm(&self) {
+        self.lock().injections.clear();
     }
 
     pub(super) fn is_dead(&self) -> bool {

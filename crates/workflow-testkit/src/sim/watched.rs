@@ -7,7 +7,7 @@ use std::task::Poll;
 use workflow_runtime::{RunOutcome, Step, StepError, StepOutcome, StepRunner, TerminalEffects, TerminalHook};
 
 use super::Sim;
-use super::log::{Event, Place};
+use super::log::{Event, Place, Signal};
 
 /// A runner or hook that a [`Sim`] watches.
 pub struct Watched<T> {
@@ -21,10 +21,10 @@ impl<T> Watched<T> {
     }
 
     /// Polls the user's code; where it waits, and not at another point, the process may die.
-    async fn call<A>(&self, place: Place, attempt: u32, call: impl Future<Output = A>) -> A {
+    async fn call<A>(&self, place: Place, attempt: u32, signal: Option<Signal>, call: impl Future<Output = A>) -> A {
         let (sim, points) = (&self.sim, &self.sim.world.points);
         points.pass(sim, || format!("before {place} starts")).await;
-        sim.world.log.tell(Event::Started(place.clone(), attempt));
+        sim.world.log.tell(Event::Started(place.clone(), attempt, signal));
         let _in_user_code = points.enter_user_code();
         let mut call = pin!(call);
         poll_fn(|cx| {
@@ -43,7 +43,8 @@ impl<T> Watched<T> {
 impl<R: StepRunner> StepRunner for Watched<R> {
     async fn run_step(&self, step: &Step) -> Result<StepOutcome, StepError> {
         let place = Place { run_id: step.run_id.clone(), step: Some(step.step_number) };
-        let answer = self.call(place.clone(), step.attempts, self.inner.run_step(step)).await;
+        let signal = step.signal_key.clone().zip(step.signal.clone()).map(|(key, payload)| Signal { key, payload });
+        let answer = self.call(place.clone(), step.attempts, signal, self.inner.run_step(step)).await;
         let text = match &answer {
             Ok(StepOutcome::Continue { .. }) => "Continue".to_owned(),
             Ok(StepOutcome::Succeed { .. }) => "Succeed".to_owned(),
@@ -60,7 +61,7 @@ impl<R: StepRunner> StepRunner for Watched<R> {
 impl<H: TerminalHook> TerminalHook for Watched<H> {
     async fn on_termination(&self, outcome: &RunOutcome, effects: &TerminalEffects) -> Result<(), StepError> {
         let place = Place { run_id: outcome.run_id.clone(), step: None };
-        let answer = self.call(place.clone(), 1, self.inner.on_termination(outcome, effects)).await;
+        let answer = self.call(place.clone(), 1, None, self.inner.on_termination(outcome, effects)).await;
         let text = match &answer {
             Ok(()) => "that it is done".to_owned(),
             Err(error) => format!("an error: {error}"),

@@ -14,6 +14,8 @@ mod interleave;
 mod listing;
 mod objects;
 mod pause;
+#[cfg(feature = "property")]
+mod property;
 mod redrive;
 mod repair;
 mod replay;
