@@ -49,7 +49,7 @@ async fn send(runtime: &Runtime, name: usize, sender: &Mutex<Sender>, count: usi
             sender.begun = number + 1;
             number
         };
-        if number == count {
+        if number >= count {
             return;
         }
         let text = format!("{name}:{number}");
