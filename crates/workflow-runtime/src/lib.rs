@@ -4,6 +4,7 @@ mod check;
 mod decision;
 mod engine;
 mod error;
+mod group_commit;
 mod hook;
 mod ids;
 mod in_hand;

@@ -11,6 +11,7 @@ use workflow_effects::{Committer, KeySpace, KvStore, ObjectConfig, ObjectValues}
 use super::WorkflowRuntime;
 use crate::decision::{Decider, Decision};
 use crate::engine::{Engine, Queues};
+use crate::group_commit::GroupCommit;
 use crate::ids::{IdSource, RandomIds};
 use crate::in_hand::InHand;
 use crate::lease::Leases;
@@ -157,7 +158,7 @@ where
     pub fn build(self) -> Result<WorkflowRuntime<R, H>> {
         let Self { port, store, runner, hook, ids, decider, settings } = self;
         settings.check()?;
-        let kv: Arc<dyn KvStore> = port.clone();
+        let kv: Arc<dyn KvStore> = Arc::new(GroupCommit::new(port.clone()));
         let keys = KeySpace::new(&settings.queue_name);
         let (fresh, clock) = (ids.clone(), port.clock());
         let objects = ObjectValues::new(ObjectConfig {

@@ -1,0 +1,223 @@
+//! Group commit: what comes while commits are in flight goes into few commits together, because concurrent
+//! transactions slow each other down. A commit that finds nothing in flight goes at once and alone.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::join_all;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
+
+/// The most commits in flight at the store.
+const IN_FLIGHT: usize = 4;
+/// The most bytes that a group carries.
+const GROUP_BYTES: usize = 8 << 20;
+/// The most commits that a group carries.
+const GROUP_LEN: usize = 1_024;
+/// How many of those that wait are looked at for a group.
+const LOOKED_AT: usize = 4 * GROUP_LEN;
+/// The bytes that are waiting or in flight, in units of [`ROOM_UNIT`]. Who comes beyond them waits its turn, first come
+/// first served.
+const ROOM: usize = 64 << 10;
+const ROOM_UNIT: usize = 1 << 10;
+
+/// A store whose commits are grouped. Everything else passes through.
+///
+/// The commits of a group write different keys, so each is applied as if it were alone. A group that is refused is
+/// halved until the refusal is that of one commit.
+pub(crate) struct GroupCommit {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn KvStore>,
+    state: Mutex<State>,
+    room: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct State {
+    in_flight: usize,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A commit that waits for a group.
+struct Waiting {
+    commit: Commit,
+    answer: oneshot::Sender<Answer>,
+    /// Kept until the answer.
+    _room: OwnedSemaphorePermit,
+}
+
+type Answer = Result<(), Rejected>;
+
+/// The right to have a commit in flight, until this is dropped.
+struct Flight(Arc<Inner>);
+
+impl GroupCommit {
+    /// Groups the commits to `store`.
+    pub(crate) fn new(store: Arc<dyn KvStore>) -> Self {
+        Self { inner: Arc::new(Inner { store, state: Mutex::default(), room: Arc::new(Semaphore::new(ROOM)) }) }
+    }
+}
+
+#[async_trait]
+impl KvStore for GroupCommit {
+    async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
+        self.inner.store.get(key, read).await
+    }
+
+    async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage, Error> {
+        self.inner.store.scan(range, read).await
+    }
+
+    async fn commit(&self, mut commits: Vec<Commit>) -> Vec<Answer> {
+        match commits.pop() {
+            Some(only) if commits.is_empty() => vec![self.inner.commit(only).await],
+            last => join_all(commits.into_iter().chain(last).map(|commit| self.inner.commit(commit))).await,
+        }
+    }
+}
+
+impl Inner {
+    /// Commits at once where that is possible, otherwise with others.
+    async fn commit(self: &Arc<Self>, commit: Commit) -> Answer {
+        let units = (size(&commit) / ROOM_UNIT + 1).min(ROOM);
+        let room = self.room.clone().acquire_many_owned(u32::try_from(units).unwrap_or(u32::MAX)).await;
+        let room = room.map_err(|_| lost())?;
+        let (answer, answered) = oneshot::channel();
+        self.lock().waiting.push_back(Waiting { commit, answer, _room: room });
+        self.take_off();
+        answered.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Takes off with what waits, for as long as there may be another commit in flight. Each flight is a task of its
+    /// own, so that it ends even where nobody polls for the answer.
+    fn take_off(self: &Arc<Self>) {
+        // Without an async runtime nobody waits for an answer any more.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        while let Some(group) = self.next_group() {
+            // Not under the lock: a runtime that shuts down drops the task at once, and with it the flight.
+            runtime.spawn(fly(Flight(self.clone()), group));
+        }
+    }
+
+    /// What takes off now, its flight counted.
+    fn next_group(&self) -> Option<Vec<Waiting>> {
+        let mut state = self.lock();
+        if state.in_flight == IN_FLIGHT || state.waiting.is_empty() {
+            return None;
+        }
+        state.in_flight += 1;
+        Some(take_group(&mut state.waiting))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.0.lock().in_flight -= 1;
+        self.0.take_off();
+    }
+}
+
+/// Commits a group, and answers everyone in it.
+async fn fly(flight: Flight, group: Vec<Waiting>) {
+    let mut groups = vec![group];
+    while !groups.is_empty() {
+        let merged = groups.iter().map(|group| merge(group)).collect();
+        let answers = flight.0.store.commit(merged).await;
+        let mut refused = Vec::new();
+        for (mut group, answer) in groups.into_iter().zip(answers) {
+            if group.len() > 1 && matches!(answer, Err(Rejected::Conflict | Rejected::Invalid(_))) {
+                let half = group.split_off(group.len() / 2);
+                refused.extend([group, half]);
+            } else {
+                tell(group, answer);
+            }
+        }
+        groups = refused;
+    }
+}
+
+/// The first of those who wait, and whoever of the others writes other keys.
+fn take_group(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {
+    let (mut group, mut passed_over) = (Vec::new(), VecDeque::new());
+    let (mut keys, mut bytes) = (HashSet::new(), 0);
+    while let Some(next) = waiting.pop_front() {
+        let len = size(&next.commit);
+        let fits = bytes + len <= GROUP_BYTES && written(&next.commit).all(|key| !keys.contains(key));
+        if group.is_empty() || fits {
+            bytes += len;
+            keys.extend(written(&next.commit).cloned());
+            group.push(next);
+        } else {
+            passed_over.push_back(next);
+        }
+        if group.len() == GROUP_LEN || group.len() + passed_over.len() == LOOKED_AT || bytes >= GROUP_BYTES {
+            break;
+        }
+    }
+    passed_over.append(waiting);
+    *waiting = passed_over;
+    group
+}
+
+fn merge(group: &[Waiting]) -> Commit {
+    let mut merged = Commit::default();
+    for Waiting { commit, .. } in group {
+        merged.expect.extend_from_slice(&commit.expect);
+        merged.puts.extend_from_slice(&commit.puts);
+        merged.deletes.extend_from_slice(&commit.deletes);
+        merged.enqueues.extend_from_slice(&commit.enqueues);
+    }
+    merged
+}
+
+/// Answers everyone in `group`.
+fn tell(group: Vec<Waiting>, answer: Answer) {
+    let doubt = match answer {
+        Err(Rejected::Unknown(error)) if group.len() > 1 => Arc::new(error),
+        answer => {
+            let mut answer = Some(answer);
+            for waiting in group {
+                // Who has dropped the future has abandoned the answer.
+                let _ = waiting.answer.send(answer.take().unwrap_or(Ok(())));
+            }
+            return;
+        }
+    };
+    for waiting in group {
+        let error = match &*doubt {
+            Error::Closed { reason } => Error::Closed { reason: reason.clone() },
+            _ => Error::Unavailable(Box::new(doubt.clone())),
+        };
+        let _ = waiting.answer.send(Err(Rejected::Unknown(error)));
+    }
+}
+
+/// What `commit` writes.
+fn written(commit: &Commit) -> impl Iterator<Item = &Bytes> {
+    commit.puts.iter().map(|(key, _)| key).chain(&commit.deletes)
+}
+
+/// The bytes that `commit` carries, roughly.
+fn size(commit: &Commit) -> usize {
+    let expected = commit.expect.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len));
+    let put = commit.puts.iter().map(|(key, value)| key.len() + value.len());
+    let deleted = commit.deletes.iter().map(Bytes::len);
+    let queued = commit.enqueues.iter().map(|job| job.queue.len() + job.payload.len());
+    expected.chain(put).chain(deleted).chain(queued).sum()
+}
+
+fn lost() -> Rejected {
+    Rejected::Unknown(Error::Unavailable("the commit's answer was lost".into()))
+}
+
+#[cfg(test)]
+mod tests;

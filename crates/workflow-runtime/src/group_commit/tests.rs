@@ -1,0 +1,220 @@
+//! Groups over a store that answers when it is told to.
+
+use std::collections::BTreeMap;
+use std::mem::take;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::task::yield_now;
+
+use super::*;
+
+/// A store that keeps commits until they are let go, and then applies those whose expectations hold.
+#[derive(Default)]
+struct Held {
+    rows: Mutex<BTreeMap<Bytes, Bytes>>,
+    held: Mutex<Vec<(Commit, oneshot::Sender<Answer>)>>,
+    /// How many commits it was handed at all.
+    handed: Mutex<usize>,
+}
+
+impl Held {
+    /// Lets go of what is held, and gives others a turn. Says how many keys each commit wrote.
+    async fn let_go(&self) -> Vec<usize> {
+        let held = take(&mut *self.held.lock().unwrap());
+        let sizes = held.iter().map(|(commit, _)| written(commit).count()).collect();
+        for (commit, answer) in held {
+            let _ = answer.send(self.apply(&commit));
+        }
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        sizes
+    }
+
+    fn apply(&self, commit: &Commit) -> Answer {
+        commit.check().map_err(Rejected::Invalid)?;
+        let mut rows = self.rows.lock().unwrap();
+        if commit.expect.iter().any(|(key, expected)| rows.get(key) != expected.as_ref()) {
+            return Err(Rejected::Conflict);
+        }
+        rows.extend(commit.puts.iter().cloned());
+        commit.deletes.iter().for_each(|key| drop(rows.remove(key)));
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.rows.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl KvStore for Held {
+    async fn get(&self, _: &[u8], _: Read) -> Result<Option<Bytes>, Error> {
+        unreachable!("groups are made without reads")
+    }
+
+    async fn scan(&self, _: &ScanRange, _: Read) -> Result<ScanPage, Error> {
+        unreachable!("groups are made without reads")
+    }
+
+    async fn commit(&self, commits: Vec<Commit>) -> Vec<Answer> {
+        let answers: Vec<_> = commits
+            .into_iter()
+            .map(|commit| {
+                let (answer, answered) = oneshot::channel();
+                *self.handed.lock().unwrap() += 1;
+                self.held.lock().unwrap().push((commit, answer));
+                answered
+            })
+            .collect();
+        let lost = |_| Err(Rejected::Unknown(Error::Unavailable("the store broke down".into())));
+        join_all(answers).await.into_iter().map(|answer| answer.unwrap_or_else(lost)).collect()
+    }
+}
+
+fn grouped() -> (Arc<Held>, Arc<GroupCommit>) {
+    let held = Arc::new(Held::default());
+    (held.clone(), Arc::new(GroupCommit::new(held)))
+}
+
+fn put(key: impl Into<Bytes>) -> Commit {
+    Commit { puts: vec![(key.into(), "value".into())], ..Commit::default() }
+}
+
+/// As [`put`], which expects nothing there.
+fn first(key: &'static str) -> Commit {
+    Commit { expect: vec![(key.into(), None)], ..put(key) }
+}
+
+/// Hands `commit` in.
+async fn hand_in(group: &Arc<GroupCommit>, commit: Commit) -> BoxFuture<'static, Answer> {
+    let group = group.clone();
+    let mut answer = async move { group.commit(vec![commit]).await.remove(0) }.boxed();
+    assert!(answer.as_mut().now_or_never().is_none(), "the store holds it");
+    yield_now().await;
+    answer
+}
+
+/// Hands `commits` in, one after the other.
+async fn hand_in_all(
+    group: &Arc<GroupCommit>,
+    commits: impl IntoIterator<Item = Commit>,
+) -> Vec<BoxFuture<'static, Answer>> {
+    let mut answers = Vec::new();
+    for commit in commits {
+        answers.push(hand_in(group, commit).await);
+    }
+    answers
+}
+
+/// Fills all flights, so that what comes next has to wait.
+async fn fill(group: &Arc<GroupCommit>) -> Vec<BoxFuture<'static, Answer>> {
+    hand_in_all(group, (0..IN_FLIGHT).map(|number| put(format!("filler {number}")))).await
+}
+
+#[tokio::test]
+async fn a_lone_commit_goes_at_once_and_what_waits_goes_together() {
+    let (store, group) = grouped();
+    let fillers = fill(&group).await;
+    assert_eq!(*store.handed.lock().unwrap(), IN_FLIGHT, "each went at once");
+    let waiting = hand_in_all(&group, (0..9).map(|number| put(format!("key {number}")))).await;
+    assert_eq!(*store.handed.lock().unwrap(), IN_FLIGHT);
+    store.let_go().await;
+    assert!(join_all(fillers).await.into_iter().all(|answer| answer.is_ok()));
+    assert_eq!(store.let_go().await, [9]);
+    assert!(join_all(waiting).await.into_iter().all(|answer| answer.is_ok()));
+    assert_eq!(store.len(), IN_FLIGHT + 9);
+}
+
+#[tokio::test]
+async fn commits_of_one_key_are_never_in_one_group() {
+    let (store, group) = grouped();
+    let _fillers = fill(&group).await;
+    let deletes = Commit { deletes: vec!["a".into()], ..Commit::default() };
+    let waiting = hand_in_all(&group, [put("a"), put("a"), put("b"), deletes]).await;
+    store.let_go().await;
+    let sizes = store.let_go().await;
+    assert_eq!(sizes.iter().sum::<usize>(), 4);
+    assert!(sizes.iter().all(|size| *size <= 2), "{sizes:?}");
+    assert!(join_all(waiting).await.into_iter().all(|answer| answer.is_ok()));
+}
+
+#[tokio::test]
+async fn only_those_are_refused_whose_commit_is() {
+    let (store, group) = grouped();
+    for key in ["3", "6"] {
+        store.rows.lock().unwrap().insert(key.into(), "there".into());
+    }
+    let _fillers = fill(&group).await;
+    let keys = ["0", "1", "2", "3", "4", "5", "6", "7"];
+    let mut waiting = hand_in_all(&group, keys.map(first)).await;
+    let broken = Commit { expect: vec![("x".into(), None)], ..Commit::default() };
+    waiting.push(hand_in(&group, broken).await);
+    for _ in 0..8 {
+        store.let_go().await;
+    }
+    let mut answers: Vec<_> = join_all(waiting).await;
+    assert!(matches!(answers.pop(), Some(Err(Rejected::Invalid(_)))));
+    for (key, answer) in keys.iter().zip(answers) {
+        assert_eq!(matches!(answer, Err(Rejected::Conflict)), ["3", "6"].contains(key), "{key}: {answer:?}");
+        assert_eq!(answer.is_ok(), !["3", "6"].contains(key), "{key}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn everyone_in_a_group_of_unknown_outcome_learns_that() {
+    let (store, group) = grouped();
+    let fillers = fill(&group).await;
+    let waiting = hand_in_all(&group, ["a", "b"].map(put)).await;
+    store.let_go().await;
+    drop(fillers);
+    store.held.lock().unwrap().clear();
+    for answer in join_all(waiting).await {
+        assert!(matches!(answer, Err(Rejected::Unknown(Error::Unavailable(_)))), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_gives_up_abandons_the_answer_only() {
+    let (store, group) = grouped();
+    let fillers = fill(&group).await;
+    drop(hand_in(&group, put("a")).await);
+    let waiting = hand_in(&group, put("b")).await;
+    store.let_go().await;
+    drop(fillers);
+    store.let_go().await;
+    waiting.await.unwrap();
+    assert!(store.rows.lock().unwrap().contains_key(b"a".as_slice()));
+}
+
+#[tokio::test]
+async fn what_waits_takes_off_although_nobody_polls_for_the_answers_in_flight() {
+    let (store, group) = grouped();
+    let _fillers = fill(&group).await;
+    let waiting = hand_in(&group, put("a")).await;
+    store.let_go().await;
+    store.let_go().await;
+    waiting.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_group_and_what_waits_are_bounded() {
+    let (store, group) = grouped();
+    let _fillers = fill(&group).await;
+    let large = |key: &'static str| Commit {
+        puts: vec![(key.into(), Bytes::from(vec![0; GROUP_BYTES / 2]))],
+        ..Commit::default()
+    };
+    let _waiting = hand_in_all(&group, ["a", "b", "c"].map(large)).await;
+    store.let_go().await;
+    assert_eq!(store.let_go().await.len(), 3, "two of them are more than a group carries");
+    let many = 0..2 * ROOM * ROOM_UNIT / GROUP_BYTES + 2;
+    let keys = many.map(|number| Bytes::from(number.to_string()));
+    let value = Bytes::from(vec![0; GROUP_BYTES / 2]);
+    let all =
+        hand_in_all(&group, keys.map(|key| Commit { puts: vec![(key, value.clone())], ..Commit::default() })).await;
+    let waiting: usize = group.inner.lock().waiting.iter().map(|waiting| size(&waiting.commit)).sum();
+    assert!(waiting <= ROOM * ROOM_UNIT, "{waiting} bytes wait");
+    drop(all);
+}
