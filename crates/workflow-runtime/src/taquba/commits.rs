@@ -9,6 +9,7 @@ use workflow_effects::{Commit, Error, Rejected};
 use super::failure::refusal;
 use super::flights::Doubt;
 use super::lanes::Lane;
+use super::lever::Lever;
 use super::queue::{MARK_KEY, Shared};
 
 impl Shared {
@@ -20,6 +21,7 @@ impl Shared {
             commit.puts.iter().map(|(key, _)| key.clone()).chain(commit.deletes.iter().cloned()).collect();
         let flight = self.flights.take_off(keys.clone());
         self.each_ready(&commit, |lane| lane.take_off());
+        let _pull = self.lever.get().map(Lever::pull);
         let compares: Vec<_> = commit.expect.iter().map(|(key, value)| (key.as_ref(), value.as_deref())).collect();
         let outcome = self.queue.kv_compare_commit(&compares, effects(&commit)).await;
         let answer = match outcome {
@@ -28,6 +30,7 @@ impl Shared {
             Err(cause) if cause.is_permanent() => Err(Rejected::Invalid(refusal(&cause))),
             Err(cause) => Err(Rejected::Unknown(self.failure(cause).await)),
         };
+        self.note_landing(&commit, &answer, flight.is_alone());
         if matches!(answer, Err(Rejected::Unknown(_))) {
             drop(flight);
         } else {
@@ -41,6 +44,18 @@ impl Shared {
         }
         self.watchers.changed(&keys);
         answer
+    }
+
+    /// Notes what the keys of `commit` hold now, if that is sure.
+    fn note_landing(&self, commit: &Commit, answer: &Result<(), Rejected>, is_alone: bool) {
+        match answer {
+            Ok(()) if is_alone => self.known.landed(commit),
+            Ok(()) | Err(Rejected::Unknown(_)) => {
+                let put = commit.puts.iter().map(|(key, _)| key);
+                self.known.forget(put.chain(&commit.deletes).map(Bytes::as_ref));
+            }
+            Err(Rejected::Conflict | Rejected::Invalid(_)) => {}
+        }
     }
 
     /// Visits the lane of every job in `commit` that is ready at once.
@@ -62,6 +77,7 @@ impl Shared {
     /// Returns once everything that could be read before the call is durable: the log keeps the order of the writes.
     pub(super) async fn barrier(&self) -> Result<(), Error> {
         let number = self.open_number.to_be_bytes();
+        let _pull = self.lever.get().map(Lever::pull);
         match self.queue.kv_put(MARK_KEY, &number).await {
             Ok(()) => Ok(()),
             Err(cause) => Err(self.failure(cause).await),

@@ -36,6 +36,7 @@ impl Shared {
         if !stopped {
             return error(cause);
         }
+        self.known.lose();
         self.watchers.wake_all();
         Error::Closed { reason: why_closed(&cause) }
     }

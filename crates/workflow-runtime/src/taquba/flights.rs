@@ -1,6 +1,7 @@
 //! Which keys have a commit in flight: what the store shows of them, a crash can still undo.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -13,7 +14,13 @@ pub(super) struct Flights {
     airborne: Mutex<BTreeMap<Bytes, Vec<Flight>>>,
 }
 
-type Flight = Arc<watch::Sender<State>>;
+type Flight = Arc<OneFlight>;
+
+struct OneFlight {
+    state: watch::Sender<State>,
+    /// Whether no other commit was in flight meanwhile on any of its keys.
+    is_alone: AtomicBool,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -36,10 +43,15 @@ pub(super) struct Doubt(Vec<Flight>);
 impl Flights {
     /// Marks `keys` as in flight, before the commit begins.
     pub(super) fn take_off(self: &Arc<Self>, keys: Vec<Bytes>) -> InFlight {
-        let flight = Arc::new(watch::Sender::new(State::Airborne));
+        let flight = Arc::new(OneFlight { state: watch::Sender::new(State::Airborne), is_alone: true.into() });
         let mut airborne = self.lock();
         for key in &keys {
-            airborne.entry(key.clone()).or_default().push(flight.clone());
+            let flights = airborne.entry(key.clone()).or_default();
+            for other in flights.iter() {
+                other.is_alone.store(false, Ordering::Relaxed);
+                flight.is_alone.store(false, Ordering::Relaxed);
+            }
+            flights.push(flight.clone());
         }
         drop(airborne);
         InFlight { flights: self.clone(), keys, flight }
@@ -66,6 +78,11 @@ impl Flights {
         all_landed(flights).await
     }
 
+    /// Whether a commit is in flight on `key`, or has crashed there.
+    pub(super) fn is_busy(&self, key: &[u8]) -> bool {
+        self.lock().contains_key(key)
+    }
+
     /// Forgets the crashes of `doubt`.
     pub(super) fn dispel(&self, doubt: &Doubt) {
         self.lock().retain(|_, flights| {
@@ -83,7 +100,7 @@ async fn all_landed(flights: Vec<Flight>) -> Result<(), Doubt> {
     let mut crashed = Vec::new();
     for flight in flights {
         let landed = {
-            let mut state = flight.subscribe();
+            let mut state = flight.state.subscribe();
             state.wait_for(|state| *state != State::Airborne).await.is_ok_and(|state| *state == State::Landed)
         };
         if !landed {
@@ -94,15 +111,20 @@ async fn all_landed(flights: Vec<Flight>) -> Result<(), Doubt> {
 }
 
 impl InFlight {
+    /// Whether nothing else can have changed what the commit wrote: no other was in flight on any of its keys.
+    pub(super) fn is_alone(&self) -> bool {
+        self.flight.is_alone.load(Ordering::Relaxed)
+    }
+
     /// The commit has ended: durable, or refused without a trace.
     pub(super) fn land(self) {
-        self.flight.send_replace(State::Landed);
+        self.flight.state.send_replace(State::Landed);
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let crashed = self.flight.send_if_modified(|state| {
+        let crashed = self.flight.state.send_if_modified(|state| {
             let airborne = *state == State::Airborne;
             if airborne {
                 *state = State::Crashed;

@@ -15,6 +15,7 @@ use workflow_effects::{KvReadHandle, KvStore};
 
 use super::clock::SteadyClock;
 use super::failure::{ClockBehind, error as failure};
+use super::lever::FlushInbox;
 use super::lock::DirectoryLock;
 use super::queue::{MARK_KEY, TaqubaQueue};
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
@@ -115,17 +116,20 @@ pub async fn open_on(store: Arc<dyn ObjectStore>) -> Result<Storage> {
 
 async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Error> {
     let clock = Arc::new(SteadyClock::new());
+    let (inbox, inbox_options) = FlushInbox::new();
     let config = QueueConfig::default().dead_retention(None).max_attempts(u32::MAX);
     let mut options = OpenOptions::default()
         .flush_interval(FLUSH_INTERVAL)
         .scheduler_interval(SCHEDULER_INTERVAL)
         .payload_offload_threshold(None)
+        .inbox(Some(inbox_options))
         .clock(clock.clone());
     options.default_queue_config = config;
     let queue = Arc::new(Queue::open_with_options(store.clone(), QUEUE_PATH, options).await?);
     queue.kv_put(MARK_KEY, b"").await?;
     let port = TaqubaQueue::over(queue.clone());
     port.follow_wall_clock(clock);
+    port.flush_through(inbox);
     Ok(Storage { queue, port, store, lock: None })
 }
 

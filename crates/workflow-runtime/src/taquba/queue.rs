@@ -16,8 +16,10 @@ use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanOrder, ScanPa
 
 use super::clock::{QueueClock, SteadyClock};
 use super::flights::Flights;
+use super::known::Known;
 use super::lanes::Lanes;
 use super::leases::{Leases, clamped, follow_wall_clock};
+use super::lever::{FlushInbox, Lever};
 use super::lock::DirectoryLock;
 use super::schedule::Schedule;
 use super::watchers::Watchers;
@@ -41,10 +43,13 @@ pub(super) struct Shared {
     pub(super) clock: Arc<QueueClock>,
     pub(super) open_number: u64,
     pub(super) flights: Arc<Flights>,
+    pub(super) known: Known,
     pub(super) watchers: Watchers,
     pub(super) schedule: Schedule,
     pub(super) lanes: Lanes,
     pub(super) leases: Leases,
+    /// Makes commits durable at once, where the queue was opened for it.
+    pub(super) lever: OnceLock<Lever>,
     /// Lets the clock follow the wall clock, where the clock is ours.
     clock_follower: OnceLock<AbortOnDropHandle<()>>,
     /// Kept for as long as anybody can write.
@@ -81,10 +86,12 @@ impl TaqubaQueue {
             clock: Arc::new(QueueClock(queue.clock())),
             open_number: rand::random(),
             flights: Arc::default(),
+            known: Known::default(),
             watchers: Watchers::default(),
             schedule: Schedule::default(),
             lanes: Lanes::default(),
             leases: Leases::default(),
+            lever: OnceLock::new(),
             clock_follower: OnceLock::new(),
             lock: OnceLock::new(),
             queue,
@@ -98,12 +105,22 @@ impl TaqubaQueue {
         let _ = self.shared.lock.set(lock);
     }
 
+    /// Flushes at once what somebody waits for, through the inbox that the queue was opened with.
+    pub(super) fn flush_through(&self, inbox: FlushInbox) {
+        self.shared.lever.get_or_init(|| Lever::new(Arc::downgrade(&self.shared.queue), inbox));
+    }
+
     /// Lets `clock`, which is the queue's, follow the wall clock for as long as an adapter of the queue lives.
     pub(super) fn follow_wall_clock(&self, clock: Arc<SteadyClock>) {
         let shared = Arc::downgrade(&self.shared);
         self.shared
             .clock_follower
             .get_or_init(|| AbortOnDropHandle::new(tokio::spawn(follow_wall_clock(clock, shared))));
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared_queue(&self) -> Arc<Queue> {
+        self.shared.queue.clone()
     }
 
     #[cfg(test)]
@@ -116,7 +133,8 @@ impl TaqubaQueue {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        tokio::spawn(operation(self.shared.clone()))
+        // Boxed: a task is moved about before it runs, and these are large.
+        tokio::spawn(Box::pin(operation(self.shared.clone())))
     }
 }
 
@@ -124,6 +142,10 @@ impl TaqubaQueue {
 impl KvStore for TaqubaQueue {
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
         let shared = &self.shared;
+        // While a commit is in flight, the store knows more.
+        if let Some(value) = shared.known.get(key).filter(|_| !shared.flights.is_busy(key)) {
+            return Ok(value);
+        }
         let value = match shared.queue.view().kv_get(key).await {
             Ok(value) => value,
             Err(cause) => return Err(shared.failure(cause).await),
@@ -199,7 +221,7 @@ impl QueuePort for TaqubaQueue {
             tokio::select! {
                 biased;
                 () = change => {}
-                () = tokio::time::sleep(RECHECK) => {}
+                () = tokio::time::sleep(RECHECK) => self.shared.known.forget([key]),
             }
         }
     }
