@@ -35,7 +35,7 @@ where
     pub async fn submit(&self, spec: RunSpec) -> Result<SubmitOutcome> {
         let submission = Submission::parse(&self.engine, spec)?;
         let engine = self.engine.clone();
-        tokio::spawn(async move { submission.submit(&engine).await }).await.unwrap_or(Err(Error::Interrupted))
+        tokio::spawn(Box::pin(async move { submission.submit(&engine).await })).await.unwrap_or(Err(Error::Interrupted))
     }
 }
 

@@ -188,7 +188,7 @@ where
         let key = engine.reads.keys.run(run_id);
         let mut backoff = Backoff::default();
         let mut seen = self.gathered.record.clone();
-        while self.goes_on(seen.as_deref()) {
+        while self.goes_on(seen.as_ref()) {
             match engine.port.wait_for_change(&key, seen.as_ref()).await {
                 Ok(record) => seen = record,
                 // Whoever holds the delivery learns it from the next call.
@@ -201,8 +201,11 @@ where
     }
 
     /// Whether `record` says that the step in hand may go on.
-    fn goes_on(&self, record: Option<&[u8]>) -> bool {
-        match decode_run(&self.hand.run_id, record) {
+    fn goes_on(&self, record: Option<&Bytes>) -> bool {
+        if record == self.gathered.record.as_ref() {
+            return matches!(&self.gathered.run, Run::Active(run) if run.cancel.is_none());
+        }
+        match decode_run(&self.hand.run_id, record.map(AsRef::as_ref)) {
             Ok(Run::Active(run)) => {
                 run.cancel.is_none() && run.job == self.hand.job.job && run.step == self.active().step
             }

@@ -180,9 +180,10 @@ where
     }
     for (rung, slot) in rung.into_iter().zip(slots) {
         let (engine, stop) = (engine.clone(), stop.clone());
+        // Boxed: a task is moved about before it runs, and these are large.
         match source {
-            Source::Steps => tasks.spawn(delivery::deliver(engine, stop, rung, slot)),
-            Source::Notifications => tasks.spawn(notification::deliver(engine, stop, rung, slot)),
+            Source::Steps => tasks.spawn(Box::pin(delivery::deliver(engine, stop, rung, slot))),
+            Source::Notifications => tasks.spawn(Box::pin(notification::deliver(engine, stop, rung, slot))),
         };
     }
     Ok(())
