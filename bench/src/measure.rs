@@ -1,0 +1,96 @@
+//! One measurement of one system: drives a workload through its public API.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::Run;
+use crate::place::{Place, StoreKind};
+use crate::report::{Line, cpu_s, peak_mib, percentile_ms};
+use crate::systems::{System, SystemKind};
+use crate::workload::{Shape, Workload};
+
+/// Measures and prints one line.
+pub fn run(flags: &Run) -> anyhow::Result<()> {
+    let shape = flags.workload.shape();
+    let shape = Shape {
+        runs: flags.runs.unwrap_or(shape.runs),
+        steps: flags.steps.unwrap_or(shape.steps),
+        in_flight: flags.in_flight.unwrap_or(shape.in_flight),
+        ..shape
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let line = runtime.block_on(measure(flags.system, flags.workload, shape, flags.store))?;
+    println!("{}", serde_json::to_string(&line)?);
+    Ok(())
+}
+
+async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: StoreKind) -> anyhow::Result<Line> {
+    let place = Place::new(store)?;
+    let system = kind.open(&place, shape).await?;
+    // The first run finds caches cold and files missing.
+    one(&*system, "warm-up", shape).await?;
+    let (cpu, began) = (cpu_s(), Instant::now());
+    let mut samples = drive(&system, shape).await?;
+    let wall = if shape.signalled { samples.iter().sum() } else { began.elapsed() };
+    let cpu = cpu_s() - cpu;
+    let steps = (shape.runs * shape.steps as usize) as f64;
+    let (peak, usage) = (peak_mib(), place.usage());
+    system.stop().await?;
+    Ok(Line {
+        system: kind.name().to_owned(),
+        workload: workload.name().to_owned(),
+        store: store.name().to_owned(),
+        runs: shape.runs,
+        steps: shape.steps,
+        in_flight: shape.in_flight,
+        wall_s: wall.as_secs_f64(),
+        steps_per_s: steps / wall.as_secs_f64(),
+        ms_per_step: wall.as_secs_f64() * 1e3 / steps,
+        run_p50_ms: percentile_ms(&mut samples, 50.0),
+        run_p99_ms: percentile_ms(&mut samples, 99.0),
+        cpu_us_per_step: cpu * 1e6 / steps,
+        peak_mib: peak,
+        stored_bytes_per_step: usage.map(|(bytes, _)| bytes as f64 / steps),
+        stored_files: usage.map(|(_, files)| files),
+    })
+}
+
+/// Keeps `in_flight` runs going until all have ended, and says how long each took.
+async fn drive(system: &Arc<dyn System>, shape: Shape) -> anyhow::Result<Vec<Duration>> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..shape.in_flight {
+        let (system, next) = (system.clone(), next.clone());
+        tasks.spawn(async move {
+            let mut samples = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= shape.runs {
+                    return anyhow::Ok(samples);
+                }
+                samples.push(one(&*system, &format!("run-{number:08}"), shape).await?);
+            }
+        });
+    }
+    let mut samples = Vec::with_capacity(shape.runs);
+    while let Some(ended) = tasks.join_next().await {
+        samples.extend(ended??);
+    }
+    Ok(samples)
+}
+
+/// Submits a run and waits for its end.
+async fn one(system: &dyn System, run: &str, shape: Shape) -> anyhow::Result<Duration> {
+    let mut began = Instant::now();
+    system.submit(run, vec![b'x'; shape.payload]).await?;
+    if shape.signalled {
+        system.wait_until_waiting(run).await?;
+        began = Instant::now();
+        system.signal(run).await?;
+    }
+    system.wait(run).await?;
+    Ok(began.elapsed())
+}
