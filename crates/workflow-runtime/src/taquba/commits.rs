@@ -19,10 +19,16 @@ impl Shared {
         commit.check().map_err(Rejected::Invalid)?;
         let keys: Vec<Bytes> =
             commit.puts.iter().map(|(key, _)| key.clone()).chain(commit.deletes.iter().cloned()).collect();
-        let flight = self.flights.take_off(keys.clone());
+        let mut open = Vec::new();
+        let mut flight = self.flights.take_off(keys.clone(), || {
+            open = self.not_known(&commit.expect);
+            open.len() < commit.expect.len()
+        });
+        let compared = if flight.excludes() { open } else { commit.expect.iter().collect() };
         self.each_ready(&commit, |lane| lane.take_off());
         let _pull = self.lever.get().map(Lever::pull);
-        let compares: Vec<_> = commit.expect.iter().map(|(key, value)| (key.as_ref(), value.as_deref())).collect();
+        flight.cleared().await;
+        let compares: Vec<_> = compared.into_iter().map(|(key, value)| (key.as_ref(), value.as_deref())).collect();
         let outcome = self.queue.kv_compare_commit(&compares, effects(&commit)).await;
         let answer = match outcome {
             Ok(Some(_)) => Ok(()),
@@ -44,6 +50,11 @@ impl Shared {
         }
         self.watchers.changed(&keys);
         answer
+    }
+
+    /// Those of `expected` of which the store has to tell whether they hold.
+    fn not_known<'c>(&self, expected: &'c [(Bytes, Option<Bytes>)]) -> Vec<&'c (Bytes, Option<Bytes>)> {
+        expected.iter().filter(|(key, value)| self.known.get(key).as_ref() != Some(value)).collect()
     }
 
     /// Notes what the keys of `commit` hold now, if that is sure.

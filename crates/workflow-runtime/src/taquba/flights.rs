@@ -1,6 +1,7 @@
 //! Which keys have a commit in flight: what the store shows of them, a crash can still undo.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,8 @@ struct OneFlight {
     state: watch::Sender<State>,
     /// Whether no other commit was in flight meanwhile on any of its keys.
     is_alone: AtomicBool,
+    /// Whether others on its keys have to wait until it has landed, because it does not look at what they write.
+    excludes: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,26 +38,34 @@ pub(super) struct InFlight {
     flights: Arc<Flights>,
     keys: Vec<Bytes>,
     flight: Flight,
+    /// Those that exclude it.
+    before: Vec<Flight>,
 }
 
 /// Crashed flights: what was read may be of theirs. A durable write that began after the read dispels it.
 pub(super) struct Doubt(Vec<Flight>);
 
 impl Flights {
-    /// Marks `keys` as in flight, before the commit begins.
-    pub(super) fn take_off(self: &Arc<Self>, keys: Vec<Bytes>) -> InFlight {
-        let flight = Arc::new(OneFlight { state: watch::Sender::new(State::Airborne), is_alone: true.into() });
+    /// Marks `keys` as in flight, before the commit begins. Where no other is in flight on any of them, `excludes`
+    /// decides whether those that come later have to wait for this one.
+    pub(super) fn take_off(self: &Arc<Self>, keys: Vec<Bytes>, excludes: impl FnOnce() -> bool) -> InFlight {
         let mut airborne = self.lock();
+        let others: Vec<_> = keys.iter().filter_map(|key| airborne.get(key)).flatten().cloned().collect();
+        for other in &others {
+            other.is_alone.store(false, Ordering::Relaxed);
+        }
+        let is_alone = others.is_empty();
+        let flight = Arc::new(OneFlight {
+            state: watch::Sender::new(State::Airborne),
+            is_alone: is_alone.into(),
+            excludes: is_alone && excludes(),
+        });
         for key in &keys {
-            let flights = airborne.entry(key.clone()).or_default();
-            for other in flights.iter() {
-                other.is_alone.store(false, Ordering::Relaxed);
-                flight.is_alone.store(false, Ordering::Relaxed);
-            }
-            flights.push(flight.clone());
+            airborne.entry(key.clone()).or_default().push(flight.clone());
         }
         drop(airborne);
-        InFlight { flights: self.clone(), keys, flight }
+        let before = others.into_iter().filter(|other| other.excludes).collect();
+        InFlight { flights: self.clone(), keys, flight, before }
     }
 
     /// Waits until every commit in flight on `key` has ended. Call it after the read: what was read is durable then,
@@ -111,6 +122,17 @@ async fn all_landed(flights: Vec<Flight>) -> Result<(), Doubt> {
 }
 
 impl InFlight {
+    /// Waits until nothing excludes the commit any more.
+    pub(super) async fn cleared(&mut self) {
+        // What has crashed is over as well: the commit looks for itself at what is there.
+        let _ = all_landed(take(&mut self.before)).await;
+    }
+
+    /// Whether others on its keys wait until it has landed.
+    pub(super) fn excludes(&self) -> bool {
+        self.flight.excludes
+    }
+
     /// Whether nothing else can have changed what the commit wrote: no other was in flight on any of its keys.
     pub(super) fn is_alone(&self) -> bool {
         self.flight.is_alone.load(Ordering::Relaxed)
@@ -166,10 +188,10 @@ mod tests {
     fn a_read_waits_for_the_commits_that_were_in_flight() {
         let flights = Arc::new(Flights::default());
         assert_eq!(settled(&flights, b"a"), Some(true));
-        let first = flights.take_off(vec![key("a"), key("b")]);
+        let first = flights.take_off(vec![key("a"), key("b")], || false);
         let mut waiting = Box::pin(flights.settled(b"a"));
         assert!(waiting.as_mut().now_or_never().is_none());
-        let _second = flights.take_off(vec![key("a")]);
+        let _second = flights.take_off(vec![key("a")], || false);
         first.land();
         assert!(waiting.now_or_never().is_some_and(|settled| settled.is_ok()));
         assert_eq!(settled(&flights, b"b"), Some(true));
@@ -179,7 +201,7 @@ mod tests {
     #[test]
     fn a_scan_waits_for_its_range_only() {
         let flights = Arc::new(Flights::default());
-        let _flight = flights.take_off(vec![key("p/5")]);
+        let _flight = flights.take_off(vec![key("p/5")], || false);
         let check = |order, prefix, after: Option<&'static str>, last: Option<&'static str>, settled: bool| {
             let range = ScanRange { after: after.map(key), order, ..ScanRange::first(key(prefix), 9) };
             let entries = last.into_iter().map(|last| (key(last), Bytes::new())).collect();
@@ -203,7 +225,7 @@ mod tests {
     #[test]
     fn a_failed_commit_is_told_to_those_who_wait_and_to_those_who_come_later() {
         let flights = Arc::new(Flights::default());
-        let flight = flights.take_off(vec![key("a"), key("b")]);
+        let flight = flights.take_off(vec![key("a"), key("b")], || false);
         let mut waiting = Box::pin(flights.settled(b"a"));
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(flight);
@@ -214,10 +236,28 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_later_waits_for_a_commit_that_excludes_others() {
+        let flights = Arc::new(Flights::default());
+        let sole = flights.take_off(vec![key("a"), key("b")], || true);
+        assert!(sole.is_alone());
+        let mut elsewhere = flights.take_off(vec![key("c")], || true);
+        assert!(elsewhere.cleared().now_or_never().is_some());
+        let mut later = flights.take_off(vec![key("b")], || panic!("it is not alone"));
+        let mut last = flights.take_off(vec![key("b")], || panic!("it is not alone"));
+        assert!(!sole.is_alone() && !later.is_alone());
+        assert!(later.cleared().now_or_never().is_none());
+        sole.land();
+        assert!(last.cleared().now_or_never().is_some(), "the one before it looks at what is there");
+        drop(flights.take_off(vec![key("d")], || true));
+        let mut after_a_crash = flights.take_off(vec![key("d")], || panic!("it is not alone"));
+        assert!(after_a_crash.cleared().now_or_never().is_some());
+    }
+
+    #[test]
     fn a_doubt_that_is_dispelled_is_forgotten_on_every_key() {
         let flights = Arc::new(Flights::default());
-        drop(flights.take_off(vec![key("a"), key("b")]));
-        drop(flights.take_off(vec![key("b")]));
+        drop(flights.take_off(vec![key("a"), key("b")], || false));
+        drop(flights.take_off(vec![key("b")], || false));
         let doubt = flights.settled(b"a").now_or_never().and_then(Result::err).expect("it crashed");
         flights.dispel(&doubt);
         assert_eq!(settled(&flights, b"a"), Some(true));

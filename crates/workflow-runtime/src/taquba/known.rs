@@ -22,11 +22,20 @@ const HALF_LIFE: Duration = Duration::from_secs(2);
 /// The values of the runtime's own keys as of their last commits. Applications write theirs by other ways, too.
 pub(super) struct Known(Mutex<Generations>);
 
+/// A read of the store in progress, of a key whose value is not known.
+pub(super) struct Reading {
+    key: Bytes,
+    number: u64,
+}
+
 /// What is remembered: the old half is forgotten when the young one is full, or old.
 struct Generations {
     young: HashMap<Bytes, Option<Bytes>>,
     old: HashMap<Bytes, Option<Bytes>>,
     young_bytes: usize,
+    /// The reads in progress by key. Whoever changes the key meanwhile takes its read away.
+    reads: HashMap<Bytes, u64>,
+    last_read: u64,
     began: Instant,
     /// Whether the store is lost, so that nothing is known any more.
     is_lost: bool,
@@ -34,8 +43,15 @@ struct Generations {
 
 impl Default for Known {
     fn default() -> Self {
-        let (young, old) = (HashMap::new(), HashMap::new());
-        Self(Mutex::new(Generations { young, old, young_bytes: 0, began: Instant::now(), is_lost: false }))
+        Self(Mutex::new(Generations {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            young_bytes: 0,
+            reads: HashMap::new(),
+            last_read: 0,
+            began: Instant::now(),
+            is_lost: false,
+        }))
     }
 }
 
@@ -46,12 +62,29 @@ impl Known {
         known.young.get(key).or_else(|| known.old.get(key)).cloned()
     }
 
+    /// A read of `key` begins.
+    pub(super) fn begin_read(&self, key: &[u8]) -> Option<Reading> {
+        if !is_reserved(key) {
+            return None;
+        }
+        let (key, mut known) = (Bytes::copy_from_slice(key), self.lock());
+        known.last_read += 1;
+        let number = known.last_read;
+        known.reads.insert(key.clone(), number);
+        Some(Reading { key, number })
+    }
+
+    /// The read has found `value`, which is remembered unless the key was changed or read again meanwhile.
+    pub(super) fn end_read(&self, reading: &Reading, value: Option<&Bytes>) {
+        let mut known = self.lock();
+        if known.reads.get(&reading.key) == Some(&reading.number) {
+            known.set(&reading.key, value);
+        }
+    }
+
     /// Remembers what `commit` has left, the last one on each of its keys.
     pub(super) fn landed(&self, commit: &Commit) {
         let mut known = self.lock();
-        if known.is_lost {
-            return;
-        }
         for (key, value) in &commit.puts {
             known.set(key, Some(value));
         }
@@ -64,6 +97,7 @@ impl Known {
     pub(super) fn forget<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) {
         let mut known = self.lock();
         for key in keys {
+            known.reads.remove(key);
             known.young.remove(key);
             known.old.remove(key);
         }
@@ -86,8 +120,9 @@ impl Known {
 
 impl Generations {
     fn set(&mut self, key: &Bytes, value: Option<&Bytes>) {
+        self.reads.remove(key);
         self.old.remove(key);
-        if !is_reserved(key) || value.is_some_and(|value| value.len() > VALUE_LEN) {
+        if self.is_lost || !is_reserved(key) || value.is_some_and(|value| value.len() > VALUE_LEN) {
             self.young.remove(key);
             return;
         }
@@ -111,6 +146,8 @@ impl Generations {
         if is_overdue {
             self.old.clear();
         }
+        // A read that was given up leaves its entry behind; one that goes on is not remembered.
+        self.reads.clear();
         (self.young_bytes, self.began) = (0, Instant::now());
     }
 }
@@ -157,6 +194,25 @@ mod tests {
         known.lose();
         known.landed(&commit(&[("workflow/b", 1)], &[]));
         assert_eq!(len(&known, "workflow/b"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_is_remembered_unless_the_key_changes_meanwhile() {
+        let (known, found) = (Known::default(), Bytes::from_static(b"found"));
+        let read = |during: &dyn Fn()| {
+            let reading = known.begin_read(b"workflow/a").unwrap();
+            during();
+            known.end_read(&reading, Some(&found));
+        };
+        read(&|| {});
+        assert_eq!(len(&known, "workflow/a"), Some(Some(5)));
+        read(&|| known.landed(&commit(&[], &["workflow/a"])));
+        assert_eq!(len(&known, "workflow/a"), Some(None));
+        read(&|| known.forget([b"workflow/a".as_slice()]));
+        assert_eq!(len(&known, "workflow/a"), None);
+        read(&|| known.lose());
+        assert_eq!(len(&known, "workflow/a"), None);
+        assert!(known.begin_read(b"app").is_none(), "others may write there");
     }
 
     #[tokio::test(start_paused = true)]

@@ -143,15 +143,20 @@ impl KvStore for TaqubaQueue {
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
         let shared = &self.shared;
         // While a commit is in flight, the store knows more.
-        if let Some(value) = shared.known.get(key).filter(|_| !shared.flights.is_busy(key)) {
+        let is_busy = shared.flights.is_busy(key);
+        if let Some(value) = shared.known.get(key).filter(|_| !is_busy) {
             return Ok(value);
         }
+        let reading = shared.known.begin_read(key).filter(|_| !is_busy);
         let value = match shared.queue.view().kv_get(key).await {
             Ok(value) => value,
             Err(cause) => return Err(shared.failure(cause).await),
         };
         if read == Read::Durable {
             shared.resolve(shared.flights.settled(key).await).await?;
+        }
+        if let Some(reading) = reading {
+            shared.known.end_read(&reading, value.as_ref());
         }
         Ok(value)
     }

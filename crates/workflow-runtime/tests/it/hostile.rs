@@ -74,7 +74,7 @@ async fn a_run_whose_record_is_overwritten_is_buried_alone() {
     .await;
     world.runtime.submit(spec("bad", "")).await.unwrap();
     until_it_waits(&world, "bad").await;
-    world.storage.queue().kv_put(&record("bad"), b"\xffgarbage").await.unwrap();
+    world.overwrite(&record("bad"), Some(b"\xffgarbage")).await;
     // A doorbell makes somebody look at it.
     world.storage.queue().enqueue("workflow-steps", forged("bad", BellTarget::Step)).await.unwrap();
     until(async || world.dead_jobs().await.len() == 1).await;
@@ -91,7 +91,7 @@ async fn a_run_without_its_specification_is_told_as_corrupt_by_every_call() {
     let view = world.storage.queue().view();
     let page = view.kv_scan(prefix, .., ::taquba::KvOrder::Ascending, 9).await.unwrap();
     let (spec_row, _) = page.entries.iter().find(|(key, _)| key.ends_with(b"/spec")).unwrap();
-    world.storage.queue().kv_delete(spec_row).await.unwrap();
+    world.overwrite(spec_row, None).await;
     for error in [
         world.runtime.status("bad").await.unwrap_err(),
         world.runtime.run_end("bad").await.unwrap_err(),
@@ -127,7 +127,7 @@ async fn records_of_other_runs_in_the_wrong_place_start_nothing() {
     let world = World::new(Runner::sync(succeed)).await;
     world.end_of(spec("real", "")).await;
     let stolen: Bytes = world.storage.queue().view().kv_get(&record("real")).await.unwrap().unwrap();
-    world.storage.queue().kv_put(&record("copy"), &stolen).await.unwrap();
+    world.overwrite(&record("copy"), Some(&stolen)).await;
     assert!(world.runtime.run_end("copy").await.unwrap_err().is_permanent());
     assert!(world.runtime.submit(spec("copy", "")).await.unwrap_err().is_permanent());
     world.close().await;

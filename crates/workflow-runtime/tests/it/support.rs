@@ -5,9 +5,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
+use workflow_effects::{Commit, KvStore};
 use workflow_runtime::{
     NoopTerminalHook, RetryPolicy, RunOutcome, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner,
-    Storage, TerminalEffects, TerminalHook, WorkflowRuntime, WorkflowRuntimeBuilder, open,
+    Storage, TaqubaQueue, TerminalEffects, TerminalHook, WorkflowRuntime, WorkflowRuntimeBuilder, open,
 };
 
 /// The answer of a step.
@@ -127,6 +129,18 @@ impl<H: TerminalHook + 'static> World<H> {
     pub(crate) async fn dead_jobs(&self) -> Vec<String> {
         let jobs = self.storage.queue().view().dead_jobs("workflow-steps", None, 1_000).await.unwrap();
         jobs.into_iter().map(|job| job.id).collect()
+    }
+
+    /// Writes, or deletes, a row of the runtime's own without asking what is there. Through the port: it does not look
+    /// for what is written behind its back while it is open.
+    pub(crate) async fn overwrite(&self, key: &[u8], value: Option<&[u8]>) {
+        let key = Bytes::copy_from_slice(key);
+        let commit = match value {
+            Some(value) => Commit { puts: vec![(key, Bytes::copy_from_slice(value))], ..Commit::default() },
+            None => Commit { deletes: vec![key], ..Commit::default() },
+        };
+        let port = TaqubaQueue::over(self.storage.queue().clone());
+        port.commit(vec![commit]).await.remove(0).unwrap();
     }
 
     /// Stops the loop gracefully and closes the store.

@@ -73,7 +73,7 @@ async fn many_wait_for_one_run() {
 async fn a_record_that_does_not_decode_is_its_runs_problem_alone() {
     let world = World::new(Runner::sync(succeed)).await;
     let key = [b"workflow/workflow-steps/run/broken".as_slice()].concat();
-    world.storage.queue().kv_put(&key, b"\xff\xff not a record").await.unwrap();
+    world.overwrite(&key, Some(b"\xff\xff not a record")).await;
     for error in [
         world.runtime.status("broken").await.unwrap_err(),
         world.runtime.wait("broken").await.unwrap_err(),

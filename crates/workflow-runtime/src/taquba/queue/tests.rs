@@ -86,14 +86,39 @@ async fn a_durable_read_outlives_a_commit_of_unknown_outcome() {
     let port = open(&MockClock::new(1_000_000)).await;
     let commit = Commit { puts: vec![("key".into(), "value".into())], ..Commit::default() };
     port.commit(vec![commit]).await.remove(0).unwrap();
-    drop(port.shared.flights.take_off(vec!["key".into()]));
+    drop(port.shared.flights.take_off(vec!["key".into()], || false));
     assert!(port.shared.flights.settled(b"key").await.is_err());
     assert_eq!(port.get(b"key", Read::Durable).await.unwrap().unwrap(), "value");
     assert!(port.shared.flights.settled(b"key").await.is_ok(), "a durable write has settled it");
-    drop(port.shared.flights.take_off(vec!["key".into()]));
+    drop(port.shared.flights.take_off(vec!["key".into()], || false));
     let range = ScanRange::first("k", 9);
     assert_eq!(port.scan(&range, Read::Durable).await.unwrap().entries.len(), 1);
     assert!(port.shared.flights.settled(b"key").await.is_ok());
+}
+
+/// Puts `value` at a key of the runtime's own.
+fn put(value: &'static str) -> Commit {
+    Commit { puts: vec![("workflow/key".into(), value.into())], ..Commit::default() }
+}
+
+#[tokio::test]
+async fn of_commits_that_overlap_nobody_knows_which_was_last() {
+    let port = open(&MockClock::new(1_000_000)).await;
+    assert!(port.commit(vec![put("one"), put("other")]).await.iter().all(Result::is_ok));
+    assert_eq!(port.shared.known.get(b"workflow/key"), None);
+    assert!(port.get(b"workflow/key", Read::Durable).await.unwrap().is_some());
+    assert!(port.shared.known.get(b"workflow/key").is_some(), "the store has told it");
+}
+
+#[tokio::test]
+async fn a_commit_waits_for_one_that_does_not_look_at_what_is_there() {
+    let port = open(&MockClock::new(1_000_000)).await;
+    let sole = port.shared.flights.take_off(vec!["workflow/key".into()], || true);
+    let mut later = port.commit(vec![put("later")]);
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut later).await.is_err(), "it does not wait");
+    assert!(port.get(b"workflow/key", Read::Latest).await.unwrap().is_none());
+    sole.land();
+    later.await.remove(0).unwrap();
 }
 
 #[tokio::test]
