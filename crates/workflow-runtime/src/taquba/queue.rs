@@ -138,27 +138,35 @@ impl TaqubaQueue {
     }
 }
 
+impl Shared {
+    /// Reads from the store, and remembers what it finds unless a commit `is_busy` there.
+    async fn get(&self, key: &[u8], read: Read, is_busy: bool) -> Result<Option<Bytes>, Error> {
+        let reading = self.known.begin_read(key).filter(|_| !is_busy);
+        let value = match self.queue.view().kv_get(key).await {
+            Ok(value) => value,
+            Err(cause) => return Err(self.failure(cause).await),
+        };
+        if read == Read::Durable {
+            self.resolve(self.flights.settled(key).await).await?;
+        }
+        if let Some(reading) = reading {
+            self.known.end_read(&reading, value.as_ref());
+        }
+        Ok(value)
+    }
+}
+
 #[async_trait]
 impl KvStore for TaqubaQueue {
     async fn get(&self, key: &[u8], read: Read) -> Result<Option<Bytes>, Error> {
         let shared = &self.shared;
         // While a commit is in flight, the store knows more.
         let is_busy = shared.flights.is_busy(key);
-        if let Some(value) = shared.known.get(key).filter(|_| !is_busy) {
-            return Ok(value);
+        match shared.known.get(key).filter(|_| !is_busy) {
+            Some(value) => Ok(value),
+            // Boxed: the future is large, and what is known needs none of it.
+            None => Box::pin(shared.get(key, read, is_busy)).await,
         }
-        let reading = shared.known.begin_read(key).filter(|_| !is_busy);
-        let value = match shared.queue.view().kv_get(key).await {
-            Ok(value) => value,
-            Err(cause) => return Err(shared.failure(cause).await),
-        };
-        if read == Read::Durable {
-            shared.resolve(shared.flights.settled(key).await).await?;
-        }
-        if let Some(reading) = reading {
-            shared.known.end_read(&reading, value.as_ref());
-        }
-        Ok(value)
     }
 
     async fn scan(&self, range: &ScanRange, read: Read) -> Result<ScanPage, Error> {
