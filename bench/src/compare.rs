@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 
 use crate::Compare;
 use crate::place::StoreKind;
@@ -51,8 +51,11 @@ fn in_turn(
 fn measure(system: SystemKind, workload: Workload, store: StoreKind) -> anyhow::Result<Line> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["run", "--system", system.name(), "--workload", workload.name(), "--store", store.name()]);
-    let output = command.stderr(std::process::Stdio::inherit()).output()?;
-    ensure!(output.status.success(), "{} failed at {} on {}", system.name(), workload.name(), store.name());
+    let output = command.output()?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("{} failed at {} on {}: {errors}", system.name(), workload.name(), store.name());
+    }
     let text = String::from_utf8(output.stdout)?;
     print!("{text}");
     serde_json::from_str(&text).context("a measurement printed another line")
@@ -67,6 +70,7 @@ fn rows(workload: Workload, of_a: &[Line], of_b: &[Line]) -> Vec<String> {
     };
     let time = match workload {
         Workload::W1 => row("ms a step", false, |line| line.ms_per_step),
+        Workload::W4 { .. } => row("ms to the first step", false, |line| line.wall_s * 1e3),
         Workload::W5 => row("p50 ms", false, |line| line.run_p50_ms),
         _ => row("steps/s", true, |line| line.steps_per_s),
     };

@@ -23,7 +23,7 @@ xflags::xflags! {
         cmd run {
             /// ours, ours-replay, ours-tick (a queue of the user's own), peer or peer-replay.
             required --system system: SystemKind
-            /// w1, w2, w3, w3-1024, w3-4096, w5, w6, w7-64k, w7-1m, w9.
+            /// w1, w2, w3, w3-1024, w3-4096, w4, w4-100k, w5, w6, w7-64k, w7-1m, w9.
             required --workload workload: Workload
             /// memory, directory or fsync.
             required --store store: StoreKind
@@ -34,6 +34,9 @@ xflags::xflags! {
             /// Another number of runs at a time.
             optional --in-flight in_flight: usize
         }
+
+        /// Run a small workload on one thread, on a store in memory, for a tool that counts instructions.
+        cmd load {}
 
         /// Measure systems in turn and print the ratios.
         cmd compare {
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     let flags = WorkflowBench::from_env_or_exit();
     let done = match flags.subcommand {
         WorkflowBenchCmd::Run(run) => measure::run(&run),
+        WorkflowBenchCmd::Load(_) => measure::load(),
         WorkflowBenchCmd::Compare(compare) => compare::run(&compare),
     };
     match done {

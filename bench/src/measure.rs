@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::Run;
 use crate::place::{Place, StoreKind};
 use crate::report::{Line, cpu_s, peak_mib, percentile_ms};
-use crate::systems::{System, SystemKind};
+use crate::systems::{FirstStep, System, SystemKind};
 use crate::workload::{Shape, Workload};
 
 /// Measures and prints one line.
@@ -27,18 +27,27 @@ pub fn run(flags: &Run) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs 200 runs of 5 steps, 8 at a time, on one thread: what a tool that counts instructions is to count.
+pub fn load() -> anyhow::Result<()> {
+    let shape = Shape { runs: 200, in_flight: 8, ..Workload::W2.shape() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let place = Place::new(StoreKind::Memory)?;
+        let system = SystemKind::Ours { replay: false }.open(&place, shape, FirstStep::default()).await?;
+        system.start().await;
+        drive(&system, shape).await?;
+        system.close().await
+    })
+}
+
 async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: StoreKind) -> anyhow::Result<Line> {
     let place = Place::new(store)?;
-    let system = kind.open(&place, shape).await?;
-    // The first run finds caches cold and files missing.
-    one(&*system, "warm-up", shape).await?;
-    let (cpu, began) = (cpu_s(), Instant::now());
-    let mut samples = drive(&system, shape).await?;
-    let wall = if shape.signalled { samples.iter().sum() } else { began.elapsed() };
-    let cpu = cpu_s() - cpu;
+    let (wall, cpu, mut samples) = match workload {
+        Workload::W4 { .. } => reopen(kind, &place, shape).await?,
+        _ => run_all(kind, &place, shape).await?,
+    };
     let steps = (shape.runs * shape.steps as usize) as f64;
     let (peak, usage) = (peak_mib(), place.usage());
-    system.stop().await?;
     Ok(Line {
         system: kind.name().to_owned(),
         workload: workload.name().to_owned(),
@@ -56,6 +65,49 @@ async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: Stor
         stored_bytes_per_step: usage.map(|(bytes, _)| bytes as f64 / steps),
         stored_files: usage.map(|(_, files)| files),
     })
+}
+
+/// Runs all of a workload: how long it took, in what CPU time, and how long each run took.
+async fn run_all(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result<(Duration, f64, Vec<Duration>)> {
+    let system = kind.open(place, shape, FirstStep::default()).await?;
+    system.start().await;
+    // The first run finds caches cold and files missing.
+    one(&*system, "warm-up", shape).await?;
+    let (cpu, began) = (cpu_s(), Instant::now());
+    let samples = drive(&system, shape).await?;
+    let wall = if shape.signalled { samples.iter().sum() } else { began.elapsed() };
+    let cpu = cpu_s() - cpu;
+    system.close().await?;
+    Ok((wall, cpu, samples))
+}
+
+/// Opens a store in which all runs of a workload are ready, up to their first step. The samples are the times of the
+/// opening alone and of the first step.
+async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result<(Duration, f64, Vec<Duration>)> {
+    let system = kind.open(place, shape, FirstStep::default()).await?;
+    let next = Arc::new(AtomicUsize::new(0));
+    let submitters = (0..shape.in_flight).map(|_| async {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= shape.runs {
+                return anyhow::Ok(());
+            }
+            system.submit(&format!("run-{number:08}"), vec![b'x'; shape.payload]).await?;
+        }
+    });
+    futures::future::try_join_all(submitters).await?;
+    system.close().await?;
+    let (first_step, cpu, began) = (FirstStep::default(), cpu_s(), Instant::now());
+    let system = kind.open(place, shape, first_step.clone()).await?;
+    let opened = began.elapsed();
+    system.start().await;
+    let first = loop {
+        match first_step.get() {
+            Some(first) => break first.duration_since(began),
+            None => tokio::time::sleep(Duration::from_micros(100)).await,
+        }
+    };
+    Ok((first, cpu_s() - cpu, vec![opened, first]))
 }
 
 /// Keeps `in_flight` runs going until all have ended, and says how long each took.

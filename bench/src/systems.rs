@@ -4,15 +4,17 @@ mod ours;
 mod peer;
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use async_trait::async_trait;
+use taquba::Queue;
 
 use crate::place::Place;
 use crate::workload::Shape;
 
-/// A system under test, with the runner of the workload registered and its loop running.
+/// A system under test, with the runner of the workload registered.
 #[async_trait]
 pub trait System: Send + Sync {
     /// Submits a run; durable when it returns.
@@ -27,8 +29,27 @@ pub trait System: Send + Sync {
     /// Sends a run its signal.
     async fn signal(&self, run: &str) -> anyhow::Result<()>;
 
-    /// Stops the loop.
-    async fn stop(&self) -> anyhow::Result<()>;
+    /// Starts the loop.
+    async fn start(&self);
+
+    /// Stops the loop and closes the store. Nobody else may hold the system any more.
+    async fn close(self: Arc<Self>) -> anyhow::Result<()>;
+}
+
+/// When the first step began.
+pub type FirstStep = Arc<OnceLock<Instant>>;
+
+/// What the runners do.
+pub struct Work {
+    pub shape: Shape,
+    pub first_step: FirstStep,
+}
+
+impl Work {
+    /// A step begins.
+    fn begin(&self) {
+        self.first_step.get_or_init(Instant::now);
+    }
 }
 
 /// A system and its settings.
@@ -62,12 +83,13 @@ impl SystemKind {
         }
     }
 
-    /// Opens it on an empty store.
-    pub async fn open(self, place: &Place, shape: Shape) -> anyhow::Result<Arc<dyn System>> {
+    /// Opens it. Its loop is not started yet.
+    pub async fn open(self, place: &Place, shape: Shape, first_step: FirstStep) -> anyhow::Result<Arc<dyn System>> {
+        let work = Work { shape, first_step };
         Ok(match self {
-            Self::Ours { replay } => Arc::new(ours::Ours::open(place, shape, replay).await?),
-            Self::OursTick => Arc::new(ours::Ours::open_on_tick(place, shape).await?),
-            Self::Peer { replay } => Arc::new(peer::Peer::open(place, shape, replay).await?),
+            Self::Ours { replay } => Arc::new(ours::Ours::open(place, work, replay).await?),
+            Self::OursTick => Arc::new(ours::Ours::open_on_tick(place, work).await?),
+            Self::Peer { replay } => Arc::new(peer::Peer::open(place, work, replay).await?),
         })
     }
 }
@@ -80,5 +102,16 @@ impl FromStr for SystemKind {
             Some(kind) => Ok(kind),
             None => bail!("there is no system `{name}`"),
         }
+    }
+}
+
+/// Closes `queue` once the last task that holds it has let it go.
+async fn close_queue(mut queue: Arc<Queue>) -> anyhow::Result<()> {
+    loop {
+        match Arc::try_unwrap(queue) {
+            Ok(queue) => return Ok(queue.close().await?),
+            Err(held) => queue = held,
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -13,6 +13,8 @@ pub enum Workload {
     W2,
     /// 10,000 runs of 3 steps, so many at a time.
     W3 { in_flight: usize },
+    /// Opening a store in which so many runs are ready, up to the first step.
+    W4 { active: usize },
     /// Signal to the end of a run that waited for it.
     W5,
     /// As W2, with four memo puts of 1 KiB in each step.
@@ -42,12 +44,14 @@ pub struct Shape {
 
 impl Workload {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::W1,
         Self::W2,
         Self::W3 { in_flight: 64 },
         Self::W3 { in_flight: 1_024 },
         Self::W3 { in_flight: 4_096 },
+        Self::W4 { active: 10_000 },
+        Self::W4 { active: 100_000 },
         Self::W5,
         Self::W6,
         Self::W7 { payload: 64 << 10 },
@@ -62,6 +66,7 @@ impl Workload {
             Self::W1 => Shape { runs: 1, steps: 100, in_flight: 1, ..base },
             Self::W2 => base,
             Self::W3 { in_flight } => Shape { runs: 10_000, steps: 3, in_flight, ..base },
+            Self::W4 { active } => Shape { runs: active, steps: 1, ..base },
             Self::W5 => Shape { runs: 200, steps: 2, in_flight: 1, signalled: true, ..base },
             Self::W6 => Shape { memos: 4, ..base },
             Self::W7 { payload } => Shape { runs: 200, in_flight: 16, payload, ..base },
@@ -77,6 +82,8 @@ impl Workload {
             Self::W3 { in_flight: 64 } => "w3",
             Self::W3 { in_flight: 1_024 } => "w3-1024",
             Self::W3 { .. } => "w3-4096",
+            Self::W4 { active: 10_000 } => "w4",
+            Self::W4 { .. } => "w4-100k",
             Self::W5 => "w5",
             Self::W6 => "w6",
             Self::W7 { payload: 65_536 } => "w7-64k",

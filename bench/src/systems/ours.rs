@@ -8,13 +8,12 @@ use async_trait::async_trait;
 use taquba::{OpenOptions, Queue, QueueConfig};
 use tokio::sync::Mutex;
 use workflow_runtime::{
-    NoopTerminalHook, RunPhase, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner, TerminalStatus,
-    WorkflowRuntime, WorkflowRuntimeBuilder, open_on,
+    NoopTerminalHook, RunPhase, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner, Storage,
+    TerminalStatus, WorkflowRuntime, open_on,
 };
 
-use super::System;
+use super::{System, Work, close_queue};
 use crate::place::Place;
-use crate::workload::Shape;
 
 /// A wait that nothing ends but its signal.
 const FOREVER: Duration = Duration::from_secs(3_600);
@@ -23,19 +22,28 @@ const FOREVER: Duration = Duration::from_secs(3_600);
 pub struct Ours {
     runtime: WorkflowRuntime<Runner, NoopTerminalHook>,
     worker: Mutex<Option<RunnerHandle>>,
+    opened: Opened,
 }
 
-struct Runner(Shape);
+/// What is to be closed.
+enum Opened {
+    Storage(Storage),
+    Queue(Arc<Queue>),
+}
+
+struct Runner(Work);
 
 impl StepRunner for Runner {
     async fn run_step(&self, step: &Step) -> Result<StepOutcome, StepError> {
-        for number in 0..self.0.memos {
+        self.0.begin();
+        let shape = self.0.shape;
+        for number in 0..shape.memos {
             step.memo.put(&format!("memo-{number}"), &[b'm'; 1024]).await?;
         }
         let payload = step.payload.clone();
-        Ok(if step.step_number + 1 >= self.0.steps {
+        Ok(if step.step_number + 1 >= shape.steps {
             StepOutcome::Succeed { result: payload }
-        } else if self.0.signalled {
+        } else if shape.signalled {
             StepOutcome::continue_on_signal(payload, step.run_id.clone(), FOREVER)
         } else {
             StepOutcome::continue_now(payload)
@@ -45,29 +53,24 @@ impl StepRunner for Runner {
 
 impl Ours {
     /// As `open(url)` opens it.
-    pub async fn open(place: &Place, shape: Shape, replay: bool) -> anyhow::Result<Self> {
+    pub async fn open(place: &Place, work: Work, replay: bool) -> anyhow::Result<Self> {
         let storage = open_on(place.store.clone()).await?;
-        Self::start(storage.runtime(Runner(shape), NoopTerminalHook), shape, replay)
+        let in_flight = work.shape.in_flight;
+        let builder = storage.runtime(Runner(work), NoopTerminalHook);
+        let runtime = builder.max_concurrent_steps(in_flight).replay(replay).build()?;
+        Ok(Self { runtime, worker: Mutex::default(), opened: Opened::Storage(storage) })
     }
 
     /// Over a queue of the user's own at its best setting.
-    pub async fn open_on_tick(place: &Place, shape: Shape) -> anyhow::Result<Self> {
+    pub async fn open_on_tick(place: &Place, work: Work) -> anyhow::Result<Self> {
         let mut options =
             OpenOptions::default().flush_interval(Duration::from_millis(1)).payload_offload_threshold(None);
         options.default_queue_config = QueueConfig::default().dead_retention(None);
         let queue = Arc::new(Queue::open_with_options(place.store.clone(), "queue", options).await?);
-        let builder = WorkflowRuntime::builder(queue, place.store.clone(), Runner(shape), NoopTerminalHook);
-        Self::start(builder, shape, false)
-    }
-
-    fn start(
-        builder: WorkflowRuntimeBuilder<Runner, NoopTerminalHook>,
-        shape: Shape,
-        replay: bool,
-    ) -> anyhow::Result<Self> {
-        let runtime = builder.max_concurrent_steps(shape.in_flight).replay(replay).build()?;
-        let worker = Mutex::new(Some(runtime.spawn(std::future::pending::<()>())));
-        Ok(Self { runtime, worker })
+        let in_flight = work.shape.in_flight;
+        let builder = WorkflowRuntime::builder(queue.clone(), place.store.clone(), Runner(work), NoopTerminalHook);
+        let runtime = builder.max_concurrent_steps(in_flight).build()?;
+        Ok(Self { runtime, worker: Mutex::default(), opened: Opened::Queue(queue) })
     }
 }
 
@@ -100,10 +103,20 @@ impl System for Ours {
         Ok(())
     }
 
-    async fn stop(&self) -> anyhow::Result<()> {
-        match self.worker.lock().await.take() {
-            Some(worker) => Ok(worker.shutdown().await?),
-            None => Ok(()),
+    async fn start(&self) {
+        *self.worker.lock().await = Some(self.runtime.spawn(std::future::pending::<()>()));
+    }
+
+    async fn close(self: Arc<Self>) -> anyhow::Result<()> {
+        let Self { runtime, worker, opened } = Arc::into_inner(self).context("somebody holds it still")?;
+        if let Some(worker) = worker.into_inner() {
+            worker.shutdown().await?;
         }
+        drop(runtime);
+        match opened {
+            Opened::Storage(storage) => storage.close().await?,
+            Opened::Queue(queue) => close_queue(queue).await?,
+        }
+        Ok(())
     }
 }

@@ -12,9 +12,8 @@ use taquba_workflow::{
 };
 use tokio::sync::Mutex;
 
-use super::System;
+use super::{System, Work, close_queue};
 use crate::place::Place;
-use crate::workload::Shape;
 
 /// A wait that nothing ends but its signal.
 const FOREVER: Duration = Duration::from_secs(3_600);
@@ -26,17 +25,19 @@ pub struct Peer {
     worker: Mutex<Option<RunnerHandle>>,
 }
 
-struct Runner(Shape);
+struct Runner(Work);
 
 impl StepRunner for Runner {
     async fn run_step(&self, step: &Step) -> Result<StepOutcome, StepError> {
-        for number in 0..self.0.memos {
+        self.0.begin();
+        let shape = self.0.shape;
+        for number in 0..shape.memos {
             step.memo.put(&format!("memo-{number}"), &[b'm'; 1024]).await?;
         }
         let payload = step.payload.clone();
-        Ok(if step.step_number + 1 >= self.0.steps {
+        Ok(if step.step_number + 1 >= shape.steps {
             StepOutcome::Succeed { result: payload }
-        } else if self.0.signalled {
+        } else if shape.signalled {
             StepOutcome::continue_on_signal(payload, FOREVER)
         } else {
             StepOutcome::continue_now(payload)
@@ -45,15 +46,15 @@ impl StepRunner for Runner {
 }
 
 impl Peer {
-    /// Opens it on an empty store.
-    pub async fn open(place: &Place, shape: Shape, replay: bool) -> anyhow::Result<Self> {
+    /// Opens it.
+    pub async fn open(place: &Place, work: Work, replay: bool) -> anyhow::Result<Self> {
         let options = OpenOptions::default().flush_interval(Duration::from_millis(1));
         let queue = Arc::new(Queue::open_with_options(place.store.clone(), "queue", options).await?);
-        let builder = WorkflowRuntime::builder(queue.clone(), place.store.clone(), Runner(shape), NoopTerminalHook)
-            .max_concurrent_steps(shape.in_flight);
+        let in_flight = work.shape.in_flight;
+        let builder = WorkflowRuntime::builder(queue.clone(), place.store.clone(), Runner(work), NoopTerminalHook)
+            .max_concurrent_steps(in_flight);
         let runtime = if replay { builder.step_output_replay() } else { builder }.build()?;
-        let worker = Mutex::new(Some(runtime.spawn(std::future::pending::<()>())));
-        Ok(Self { queue, runtime, worker })
+        Ok(Self { queue, runtime, worker: Mutex::default() })
     }
 }
 
@@ -89,10 +90,16 @@ impl System for Peer {
         Ok(())
     }
 
-    async fn stop(&self) -> anyhow::Result<()> {
-        match self.worker.lock().await.take() {
-            Some(worker) => Ok(worker.shutdown().await?),
-            None => Ok(()),
+    async fn start(&self) {
+        *self.worker.lock().await = Some(self.runtime.spawn(std::future::pending::<()>()));
+    }
+
+    async fn close(self: Arc<Self>) -> anyhow::Result<()> {
+        let Self { queue, runtime, worker } = Arc::into_inner(self).context("somebody holds it still")?;
+        if let Some(worker) = worker.into_inner() {
+            worker.shutdown().await?;
         }
+        drop(runtime);
+        close_queue(queue).await
     }
 }
