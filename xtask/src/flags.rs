@@ -23,5 +23,15 @@ xflags::xflags! {
             /// Try only those whose name contains this.
             optional --only name: String
         }
+
+        /// Build the benchmarks and compare this runtime with its peers: `cargo xtask bench -- --workload w1`.
+        cmd bench {
+            /// Count the instructions of a small load, and fail if they are over a tenth more than recorded.
+            optional --check
+            /// Record how many instructions the small load takes.
+            optional --record
+            /// What to compare, as `workflow-bench help` tells.
+            repeated args: String
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's automation. Checks are plain functions over text; running commands is kept apart
 //! from them.
 
+mod bench;
 mod ci;
 mod files;
 mod finding;
@@ -36,6 +37,7 @@ fn run(flags: &Xtask) -> anyhow::Result<()> {
     shell.change_dir(&root);
     match &flags.subcommand {
         XtaskCmd::Ci(ci) => ci::run(&shell, ci.only),
+        XtaskCmd::Bench(flags) => bench::run(&shell, flags),
         XtaskCmd::Tidy(_) => tidy::run(&shell),
         XtaskCmd::Fix(_) => fix::run(&shell),
         XtaskCmd::Mutants(mutants) => mutants::run(&shell, mutants.only.as_deref()),
