@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 use workflow_core::{Effect, Incarnation, JobId, Notification, Run, RunId, SignalId, Transition, Value};
 use workflow_effects::{Commit, CommitError, Committer, NotificationRow, Rejected, Spec, StagedEffects};
 
@@ -27,6 +28,9 @@ pub(crate) const DEFAULT_PRIORITY: u32 = 1_000;
 /// At most so many priorities of one queue name are in use: each has a queue of its own.
 pub const MAX_PRIORITIES: usize = 64;
 
+/// So many deliveries may have given back their slots and not be settled yet.
+pub(crate) const UNSETTLED: usize = 1_024;
+
 /// The shared inside of a runtime.
 pub(crate) struct Engine<R, H> {
     pub(crate) port: Arc<dyn QueuePort>,
@@ -46,6 +50,8 @@ pub(crate) struct Engine<R, H> {
     pub(crate) ends: Ends,
     /// The runs that this process may be about to write rows or objects of.
     pub(crate) in_hand: InHand,
+    /// The deliveries that may have given back their slots and not be settled yet.
+    pub(crate) unsettled: Semaphore,
     /// Whether a loop runs on this runtime.
     pub(crate) running: AtomicBool,
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use object_store::ObjectStore;
+use tokio::sync::Semaphore;
 use workflow_core::RetryPolicy;
 use workflow_effects::{Committer, KeySpace, KvStore, ObjectConfig, ObjectValues};
 
 use super::WorkflowRuntime;
 use crate::decision::{Decider, Decision};
-use crate::engine::{Engine, Queues};
+use crate::engine::{Engine, Queues, UNSETTLED};
 use crate::group_commit::GroupCommit;
 use crate::ids::{IdSource, RandomIds};
 use crate::in_hand::InHand;
@@ -184,6 +185,7 @@ where
             turns: Turns::default(),
             ends: Ends::default(),
             in_hand: InHand::default(),
+            unsettled: Semaphore::new(UNSETTLED),
             running: AtomicBool::new(false),
             port,
             settings,

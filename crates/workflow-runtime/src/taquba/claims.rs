@@ -106,6 +106,8 @@ impl Shared {
 
     /// Ends a claim or a job, again and again until it holds or what is to be ended is gone.
     pub(super) async fn settle(self: Arc<Self>, settlement: Settlement) -> Result<(), Error> {
+        // Nobody waits for it, and many transactions at a time would slow down those that somebody waits for.
+        let _turn = self.settling.acquire().await;
         match &settlement {
             Settlement::Ack(claim) => {
                 let claim = &held(claim).claim;

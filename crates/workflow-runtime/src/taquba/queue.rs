@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{join_all, select_all};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 use workflow_core::JobId;
@@ -27,6 +28,8 @@ use crate::port::{Claim, ClaimedJob, Clock, JobState, QueuePort, Settlement};
 
 /// The key that makes everything before it durable by being written. Nobody reads what it holds.
 pub(super) const MARK_KEY: &[u8] = b"workflow/.mark";
+/// So many settlements go on at a time.
+const SETTLING: usize = 64;
 /// A wait for a change looks for itself this often, in case the store has closed.
 const RECHECK: Duration = Duration::from_secs(5);
 
@@ -48,6 +51,8 @@ pub(super) struct Shared {
     pub(super) schedule: Schedule,
     pub(super) lanes: Lanes,
     pub(super) leases: Leases,
+    /// The settlements that may go on at a time.
+    pub(super) settling: Semaphore,
     /// Makes commits durable at once, where the queue was opened for it.
     pub(super) lever: OnceLock<Lever>,
     /// Lets the clock follow the wall clock, where the clock is ours.
@@ -91,6 +96,7 @@ impl TaqubaQueue {
             schedule: Schedule::default(),
             lanes: Lanes::default(),
             leases: Leases::default(),
+            settling: Semaphore::new(SETTLING),
             lever: OnceLock::new(),
             clock_follower: OnceLock::new(),
             lock: OnceLock::new(),

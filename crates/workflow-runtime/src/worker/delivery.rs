@@ -91,8 +91,7 @@ where
         Ok(None) => Ok(Settlement::Ack(claim.clone())),
         Err(abandoned) => Err(abandoned),
     };
-    slot.release();
-    finish(&engine, &run_id, claim, ended).await;
+    finish(&engine, &run_id, claim, ended, slot).await;
 }
 
 impl<R, H> Delivery<R, H>

@@ -157,13 +157,17 @@ impl<R, H> Hand<R, H> {
     }
 }
 
-/// Settles a delivery as its end says, or leaves it to its lease.
+/// Gives the slot back and settles a delivery as its end says, or leaves it to its lease. The slot waits for those that
+/// are not settled yet, if they are too many.
 pub(super) async fn finish<R, H>(
     engine: &Engine<R, H>,
     run_id: &RunId,
     claim: Claim,
     ended: Result<Settlement, Abandoned>,
+    mut slot: Slot,
 ) {
+    let _unsettled = engine.unsettled.acquire().await;
+    slot.release();
     match ended {
         Ok(settlement) => settle(engine, settlement).await,
         Err(Abandoned::Corrupt(cause)) => {

@@ -61,8 +61,7 @@ where
     let key = engine.reads.keys.notification(&run_id, doorbell.incarnation, redrive);
     let call = Call { hand, doorbell, redrive, key, row: None, bytes: None };
     let ended = call.run(&mut slot).await;
-    slot.release();
-    finish(&engine, &run_id, claim, ended).await;
+    finish(&engine, &run_id, claim, ended, slot).await;
 }
 
 impl<R, H> Call<R, H>
