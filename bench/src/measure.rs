@@ -42,12 +42,11 @@ pub fn load() -> anyhow::Result<()> {
 
 async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: StoreKind) -> anyhow::Result<Line> {
     let place = Place::new(store)?;
-    let (wall, cpu, mut samples) = match workload {
+    let Measured { wall, cpu, mut samples, usage } = match workload {
         Workload::W4 { .. } => reopen(kind, &place, shape).await?,
         _ => run_all(kind, &place, shape).await?,
     };
     let steps = (shape.runs * shape.steps as usize) as f64;
-    let (peak, usage) = (peak_mib(), place.usage());
     Ok(Line {
         system: kind.name().to_owned(),
         workload: workload.name().to_owned(),
@@ -61,14 +60,25 @@ async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: Stor
         run_p50_ms: percentile_ms(&mut samples, 50.0),
         run_p99_ms: percentile_ms(&mut samples, 99.0),
         cpu_us_per_step: cpu * 1e6 / steps,
-        peak_mib: peak,
+        peak_mib: peak_mib(),
         stored_bytes_per_step: usage.map(|(bytes, _)| bytes as f64 / steps),
         stored_files: usage.map(|(_, files)| files),
     })
 }
 
-/// Runs all of a workload: how long it took, in what CPU time, and how long each run took.
-async fn run_all(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result<(Duration, f64, Vec<Duration>)> {
+/// What was measured of one system.
+struct Measured {
+    wall: Duration,
+    /// CPU time in seconds.
+    cpu: f64,
+    /// How long each run took.
+    samples: Vec<Duration>,
+    /// Bytes and files in the store's directory, before it is closed.
+    usage: Option<(u64, u64)>,
+}
+
+/// Runs all of a workload.
+async fn run_all(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result<Measured> {
     let system = kind.open(place, shape, FirstStep::default()).await?;
     system.start().await;
     // The first run finds caches cold and files missing.
@@ -76,14 +86,14 @@ async fn run_all(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Resul
     let (cpu, began) = (cpu_s(), Instant::now());
     let samples = drive(&system, shape).await?;
     let wall = if shape.signalled { samples.iter().sum() } else { began.elapsed() };
-    let cpu = cpu_s() - cpu;
+    let (cpu, usage) = (cpu_s() - cpu, place.usage());
     system.close().await?;
-    Ok((wall, cpu, samples))
+    Ok(Measured { wall, cpu, samples, usage })
 }
 
 /// Opens a store in which all runs of a workload are ready, up to their first step. The samples are the times of the
 /// opening alone and of the first step.
-async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result<(Duration, f64, Vec<Duration>)> {
+async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result<Measured> {
     let system = kind.open(place, shape, FirstStep::default()).await?;
     let next = Arc::new(AtomicUsize::new(0));
     let submitters = (0..shape.in_flight).map(|_| async {
@@ -97,6 +107,7 @@ async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result
     });
     futures::future::try_join_all(submitters).await?;
     system.close().await?;
+    let usage = place.usage();
     let (first_step, cpu, began) = (FirstStep::default(), cpu_s(), Instant::now());
     let system = kind.open(place, shape, first_step.clone()).await?;
     let opened = began.elapsed();
@@ -107,7 +118,7 @@ async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result
             None => tokio::time::sleep(Duration::from_micros(100)).await,
         }
     };
-    Ok((first, cpu_s() - cpu, vec![opened, first]))
+    Ok(Measured { wall: first, cpu: cpu_s() - cpu, samples: vec![opened, first], usage })
 }
 
 /// Keeps `in_flight` runs going until all have ended, and says how long each took.

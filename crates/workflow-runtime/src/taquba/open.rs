@@ -23,8 +23,8 @@ use crate::{Error, Result, StepRunner, TerminalHook};
 
 /// The path of the queue inside its store.
 pub(super) const QUEUE_PATH: &str = "queue";
-/// How long a durable write waits for its flush on a store that costs nothing to flush.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
+/// How long what nobody waits for waits for its flush, and everything else where the flush cannot be asked for.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
 /// Due doorbells are claimed by our own timer; the queue's scheduler is the safety net.
 const SCHEDULER_INTERVAL: Duration = Duration::from_secs(60);
 /// How long an open waits for a system's clock that is behind the last write of the store.
