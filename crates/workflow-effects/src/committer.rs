@@ -67,6 +67,29 @@ impl Committer {
     /// [`CommitError::Conflict`] or [`CommitError::Overtaken`] when an expectation does not hold, [`CommitError::Invalid`] when the commit can never
     /// succeed, [`CommitError::Failed`] otherwise.
     pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        self.settle(commit, |_, _| true).await
+    }
+
+    /// As [`commit`](Self::commit), for a commit after which others may make every compared key absent again, as it was
+    /// before. Absence does not tell whether it was applied: after a try of unknown outcome it counts as overtaken,
+    /// unless a value that it was to replace is still there.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub async fn commit_once(&self, commit: Commit) -> Result<(), CommitError> {
+        let is_untouched = |commit: &Commit, found: &[Option<Bytes>]| {
+            commit.expect.iter().zip(found).any(|((_, expected), found)| expected.is_some() && expected == found)
+        };
+        self.settle(commit, is_untouched).await
+    }
+
+    /// Commits; hands over again only what `may_repeat` by what is found at the compared keys.
+    async fn settle(
+        &self,
+        commit: Commit,
+        may_repeat: impl Fn(&Commit, &[Option<Bytes>]) -> bool,
+    ) -> Result<(), CommitError> {
         let mut unknown = None;
         for _ in 0..ATTEMPTS {
             match self.hand_over(commit.clone()).await {
@@ -84,7 +107,8 @@ impl Committer {
             match judge(&commit, &found) {
                 Verdict::Applied => return Ok(()),
                 Verdict::Overtaken => return Err(CommitError::Overtaken),
-                Verdict::NotApplied => {}
+                Verdict::NotApplied if may_repeat(&commit, &found) => {}
+                Verdict::NotApplied => return Err(CommitError::Overtaken),
             }
         }
         Err(CommitError::Failed(unknown.unwrap_or_else(no_answer)))

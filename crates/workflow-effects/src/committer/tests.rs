@@ -95,15 +95,19 @@ fn commit() -> Commit {
 /// What became of a commit, and how often the port had it.
 async fn outcome(kv: Scripted, commit: Commit) -> (String, u32, Arc<Scripted>) {
     let kv = Arc::new(kv);
-    let answer = match Committer::new(kv.clone()).commit(commit).await {
+    let answer = text(Committer::new(kv.clone()).commit(commit).await);
+    let commits = *kv.commits.lock().unwrap();
+    (answer, commits, kv)
+}
+
+fn text(answer: Result<(), CommitError>) -> String {
+    match answer {
         Ok(()) => "applied".to_owned(),
         Err(CommitError::Conflict) => "conflict".to_owned(),
         Err(CommitError::Overtaken) => "overtaken".to_owned(),
         Err(CommitError::Invalid(error)) => format!("invalid: {error}"),
         Err(CommitError::Failed(error)) => format!("failed: {error}"),
-    };
-    let commits = *kv.commits.lock().unwrap();
-    (answer, commits, kv)
+    }
 }
 
 fn scripted(script: impl IntoIterator<Item = Script>) -> Scripted {
@@ -171,6 +175,26 @@ async fn a_deletion_alone_is_recognized() {
     let commit = Commit { expect: vec![("row".into(), Some("here".into()))], deletes: vec!["row".into()], ..nobody() };
     let (answer, commits, _) = outcome(scripted([Script::Applied(nobody())]), commit).await;
     assert_eq!((answer.as_str(), commits), ("applied", 1));
+}
+
+/// A commit that is to be applied once at most.
+async fn check_once(script: Script, commit: Commit, expected: (&str, u32)) {
+    let kv = Arc::new(scripted([script]));
+    let answer = text(Committer::new(kv.clone()).commit_once(commit).await);
+    let commits = *kv.commits.lock().unwrap();
+    assert_eq!((answer.as_str(), commits), expected);
+}
+
+#[tokio::test]
+async fn absence_does_not_tell_that_a_commit_was_not_applied() {
+    let new = || Commit { expect: vec![("new".into(), None)], ..put("new", "1") };
+    check_once(Script::Applied(nobody()), new(), ("applied", 1)).await;
+    check_once(Script::Applied(delete("new")), new(), ("overtaken", 1)).await;
+    check_once(Script::Lost(nobody()), new(), ("overtaken", 1)).await;
+    check_once(Script::Lost(nobody()), commit(), ("applied", 2)).await;
+    let both = Commit { expect: vec![("new".into(), None), ("row".into(), Some("here".into()))], ..put("row", "2") };
+    let both = Commit { puts: [new().puts, both.puts].concat(), ..both };
+    check_once(Script::Lost(nobody()), both, ("applied", 2)).await;
 }
 
 #[tokio::test]

@@ -298,7 +298,12 @@ impl Sending {
     }
 
     async fn commit<R, H>(&self, engine: &Engine<R, H>, commit: Commit, outcome: SignalOutcome) -> Result<Try> {
-        match engine.committer.commit(commit).await {
+        let committed = match &self.idempotency_id {
+            Some(_) => engine.committer.commit(commit).await,
+            // A run that takes the signal from the buffer leaves nothing of it behind.
+            None => engine.committer.commit_once(commit).await,
+        };
+        match committed {
             Ok(()) => Ok(Try::Done(outcome)),
             Err(CommitError::Conflict) => Ok(Try::Again),
             Err(CommitError::Overtaken) => Ok(Try::InDoubt(outcome)),

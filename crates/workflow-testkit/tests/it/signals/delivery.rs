@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_runtime::{RunPhase, SignalOutcome, StepEnd, StepOutcome, TerminalStatus};
-use workflow_testkit::{FaultyPort, Plan};
+use workflow_testkit::{FaultyPort, Plan, PortCalls, PortFault, When};
 
 use crate::scripted::{RUN, Runtime, Scripted, World, result_of, submit, until_it_waits};
 
@@ -47,6 +47,22 @@ async fn a_signal_that_comes_before_the_wait_is_seen_at_once() {
     for kind in ["signal", "signal-item", "signal-id", "signal-expiry"] {
         assert_eq!(world.rows(kind), 0, "{kind}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_that_was_taken_before_its_sender_had_an_answer_is_not_sent_again() {
+    let world = World::without_hook(Scripted::waits_for(&["k"], NEVER));
+    let lost = Plan::of(PortCalls::Commit, When::Nth(1), PortFault::AnswerLostForLong(Duration::from_secs(60)));
+    let sender = world.over(Arc::new(FaultyPort::new(Arc::new(world.queue.clone()), lost)));
+    let (runtime, _running) = world.running();
+    let taken = async {
+        submit(&runtime, RUN).await;
+        result_of(&runtime, RUN).await
+    };
+    let (answer, taken) = tokio::join!(sender.signal("k", b"once".to_vec()), taken);
+    assert_eq!(taken, "k=once");
+    assert!(answer.is_err_and(|error| !error.is_permanent()), "nothing tells that it was sent");
+    assert_eq!((world.rows("signal"), world.rows("signal-item")), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
