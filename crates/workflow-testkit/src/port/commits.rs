@@ -38,6 +38,7 @@ impl FaultyPort {
             return commits.iter().map(|_| Err(unknown())).collect();
         }
         let answers = self.port.commit(commits).await;
+        self.count_conflicts(&answers);
         self.shared.condition.returns().await;
         answers
     }
@@ -67,6 +68,7 @@ impl FaultyPort {
         let compared: Vec<_> =
             commit.expect.iter().map(|(key, _)| (key.clone(), commit.next(key).flatten().cloned())).collect();
         let answer = self.port.commit(vec![commit]).await.pop().unwrap_or_else(|| Err(unknown()));
+        self.count_conflicts(std::slice::from_ref(&answer));
         if let Some(PortFault::AnswerLostForLong(at_most)) = fault {
             self.others_move_on(compared, at_most).await;
         }
@@ -75,6 +77,11 @@ impl FaultyPort {
             Some(PortFault::AnswerLost | PortFault::AnswerLostForLong(_)) if answer.is_ok() => Err(unknown()),
             _ => answer,
         }
+    }
+
+    fn count_conflicts(&self, answers: &[Result<(), Rejected>]) {
+        let refused = answers.iter().filter(|answer| matches!(answer, Err(Rejected::Conflict))).count();
+        self.count(|counts| counts.conflicts += refused as u64);
     }
 
     /// Waits until each key holds something else than what was put there, `at_most` so long.

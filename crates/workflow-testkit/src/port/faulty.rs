@@ -71,6 +71,8 @@ pub struct PortCounts {
     pub scans: u64,
     /// Commits that were handed over.
     pub commits: u64,
+    /// Commits that the queue refused because something they expected had changed.
+    pub conflicts: u64,
     /// Jobs that these commits were to queue.
     pub enqueues: u64,
     /// Calls that claim.

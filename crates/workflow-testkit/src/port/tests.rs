@@ -70,7 +70,8 @@ async fn without_a_plan_it_is_the_queue_and_counts() {
     assert_eq!(port.scan(&range, Read::Durable).await.unwrap().entries.len(), 1);
     assert_eq!(disk.entries().len(), 1);
     let counts = port.counts();
-    assert_eq!((counts.commits, counts.enqueues, counts.claims, counts.claimed), (3, 1, 1, 1));
+    assert_eq!((counts.commits, counts.conflicts, counts.enqueues), (3, 1, 1));
+    assert_eq!((counts.claims, counts.claimed), (1, 1));
     assert_eq!((counts.persists, counts.extensions, counts.settlements), (1, 1, 1));
     assert_eq!((counts.gets, counts.scans), (0, 1));
     assert_eq!(port.met(), Plan::none());

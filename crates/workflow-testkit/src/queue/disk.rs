@@ -182,6 +182,14 @@ impl MemoryDisk {
         self.lock().model.entries().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
+    /// What the commits have changed that became durable since the last call, oldest first: each key with its value, or
+    /// without one. The first call begins the journal, and tells of nothing.
+    ///
+    /// No crash undoes what is in the journal, and nothing else that was committed outlives one.
+    pub fn journal(&self) -> Vec<Vec<(Bytes, Option<Bytes>)>> {
+        self.lock().model.journal()
+    }
+
     /// Every job by its id, as the latest operation left it.
     pub fn jobs(&self) -> Vec<(JobId, StoredJob)> {
         self.lock().model.jobs().map(|(id, job)| (id.clone(), job.clone())).collect()

@@ -51,7 +51,12 @@ pub(super) struct NewClaim {
 struct Operation {
     entries: Vec<(Bytes, Option<Bytes>)>,
     jobs: Vec<(JobId, Option<StoredJob>)>,
+    /// What the journal will tell of it.
+    changes: Changes,
 }
+
+/// What a commit has changed: each key with its value, or without one.
+pub(super) type Changes = Vec<(Bytes, Option<Bytes>)>;
 
 /// The state of the queue as the latest operation left it.
 #[derive(Debug, Default)]
@@ -67,6 +72,8 @@ pub(super) struct Model {
     /// Oldest first; the last is operation number `applied`.
     in_flight: VecDeque<Operation>,
     applied: u64,
+    /// The durable commits that nobody was told of yet, once somebody has asked.
+    journal: Option<Vec<Changes>>,
 }
 
 impl Model {
@@ -119,6 +126,10 @@ impl Model {
         }
         self.check_jobs(&commit).map_err(invalid)?;
         let mut operation = Operation::default();
+        if self.journal.is_some() {
+            let puts = commit.puts.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+            operation.changes = commit.deletes.iter().map(|key| (key.clone(), None)).chain(puts).collect();
+        }
         for key in commit.deletes {
             let before = self.entries.remove(&key);
             operation.entries.push((key, before));
@@ -289,7 +300,17 @@ impl Model {
     /// No crash undoes the operations up to `number` any more.
     pub(super) fn make_durable(&mut self, number: u64) {
         let landed = number.saturating_sub(self.durable());
-        self.in_flight.drain(..usize::try_from(landed).unwrap_or(usize::MAX).min(self.in_flight.len()));
+        let landed = self.in_flight.drain(..usize::try_from(landed).unwrap_or(usize::MAX).min(self.in_flight.len()));
+        let changes = landed.map(|operation| operation.changes).filter(|changes| !changes.is_empty());
+        match &mut self.journal {
+            Some(journal) => journal.extend(changes),
+            None => drop(changes),
+        }
+    }
+
+    /// What has become durable since the last call; nothing the first time, which begins the journal.
+    pub(super) fn journal(&mut self) -> Vec<Changes> {
+        self.journal.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Undoes what is not durable and takes every job out of its holder's hands: the process died.

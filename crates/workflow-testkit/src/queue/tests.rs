@@ -38,6 +38,25 @@ async fn kept(queue: &MemoryQueue, key: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_journal_tells_of_what_no_crash_undoes() {
+    let disk = MemoryDisk::default();
+    let queue = disk.open();
+    queue.commit(vec![putting("before")]).await.remove(0).unwrap();
+    assert_eq!(disk.journal(), Vec::<Vec<_>>::new(), "it begins with the first call");
+    ring(&queue).await;
+    let (deletion, put) = (Commit { deletes: vec!["before".into()], ..putting("first") }, putting("second"));
+    queue.commit(vec![deletion, put]).await.remove(0).unwrap();
+    let value = || Some("value".into());
+    let told = [vec![("before".into(), None), ("first".into(), value())], vec![("second".into(), value())]];
+    assert_eq!(disk.journal(), told);
+    disk.hold();
+    assert!(tokio::time::timeout(LEASE, queue.commit(vec![putting("lost")])).await.is_err());
+    let queue = disk.open();
+    queue.commit(vec![putting("third")]).await.remove(0).unwrap();
+    assert_eq!(disk.journal(), [vec![("third".into(), value())]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_held_is_visible_until_the_next_process_finds_it_gone() {
     let disk = MemoryDisk::default();
     let queue = disk.open();

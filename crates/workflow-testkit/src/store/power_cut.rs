@@ -60,6 +60,11 @@ impl PowerCut {
         Self { store, power: Arc::new(power) }
     }
 
+    /// Cuts the power now.
+    pub fn cut_now(&self) {
+        self.power.cut.send_replace(true);
+    }
+
     /// How many writes were let through.
     pub fn writes(&self) -> usize {
         self.power.writes.load(Ordering::Acquire).min(self.power.last)

@@ -87,6 +87,17 @@ async fn a_call_in_flight_does_not_return_either() {
 }
 
 #[tokio::test]
+async fn the_power_can_be_cut_at_any_time() {
+    let disk = Arc::new(InMemory::new());
+    let store = PowerCut::after(usize::MAX, disk.clone());
+    store.put(&at("a"), "1".into()).await.unwrap();
+    store.cut_now();
+    assert!(store.get(&at("a")).now_or_never().is_none());
+    assert!(store.put(&at("b"), "1".into()).now_or_never().is_none());
+    assert_eq!((names(&disk).await, store.is_cut()), (vec!["a".to_owned()], true));
+}
+
+#[tokio::test]
 async fn without_writes_there_is_no_power_cut() {
     let store = PowerCut::after(0, Arc::new(InMemory::new()));
     assert!(store.get(&at("a")).await.is_err());
