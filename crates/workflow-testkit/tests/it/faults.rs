@@ -1,11 +1,13 @@
 //! The real runtime under faults of every kind, drawn by seed: whatever happens, every run ends once with the right
 //! result, and what its steps and its hook stage is applied once. Then the faults stop, and everything ends.
 
+mod mischief;
 mod plans;
 mod workload;
 mod world;
 
-use self::plans::Faults;
+pub(crate) use self::mischief::mischief;
+pub(crate) use self::plans::Faults;
 pub(crate) use self::workload::Drawn;
 use self::world::{Course, simulate};
 

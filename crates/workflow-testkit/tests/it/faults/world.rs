@@ -9,8 +9,9 @@ use object_store::memory::InMemory;
 use tokio::time::{sleep, timeout};
 use workflow_runtime::port::Clock;
 use workflow_runtime::{RetryPolicy, RunOutcome, TerminalStatus, WorkflowRuntime};
-use workflow_testkit::{Chance, ClockStep, FaultyPort, FaultyStore, MemoryDisk, Plan, PortPlan, StorePlan};
+use workflow_testkit::{Chance, FaultyPort, FaultyStore, MemoryDisk, Plan, PortPlan, StorePlan};
 
+use super::mischief::mischief;
 use super::plans::Faults;
 use super::workload::{Drawn, RUNS, STEPS, Workload, run_id, submission};
 
@@ -223,25 +224,6 @@ impl Process {
                 Err(error) => assert!(!error.is_permanent(), "run {run}: {error:?}"),
             }
             sleep(Duration::from_millis(100)).await;
-        }
-    }
-}
-
-/// What happens beside the calls. Never ends.
-async fn mischief(faults: Faults, disk: MemoryDisk, mut chance: Chance) {
-    loop {
-        sleep(Duration::from_millis(chance.below(3_000))).await;
-        let by = Duration::from_millis(chance.below(5_000));
-        match chance.below(4) {
-            0 if faults.clock => disk.clock().set(ClockStep::Forwards(by)),
-            1 if faults.clock => disk.clock().set(ClockStep::Back(by)),
-            2 if faults.disk => drop(disk.end_leases()),
-            3 if faults.disk => {
-                disk.hold();
-                sleep(by).await;
-                disk.release();
-            }
-            _ => {}
         }
     }
 }
