@@ -22,4 +22,5 @@ mod replay;
 mod retention;
 mod scripted;
 mod signals;
+mod simulation;
 mod watched;

@@ -1,0 +1,103 @@
+//! O5: of the attempts of a step one commits, and what comes late changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use workflow_core::{Incarnation, Run, RunId};
+use workflow_effects::{OwnedRow, StoredKey, decode_memo_entry};
+
+use super::{Broken, Invariant, Now, Promises};
+use crate::simulation::committed::{Change, Landed, Row, RunChange};
+use crate::simulation::event::Event;
+
+const NAME: &str = "O5 single flight";
+
+/// Remembers what has committed.
+pub(super) struct SingleFlight {
+    promises: Promises,
+    /// Each step, by how often its run had been brought back.
+    steps: BTreeSet<(Incarnation, u32, u32)>,
+    /// What each attempt was called.
+    attempts: BTreeMap<u64, u32>,
+}
+
+impl SingleFlight {
+    pub(super) fn new(promises: Promises) -> Self {
+        let (steps, attempts) = Default::default();
+        Self { promises, steps, attempts }
+    }
+}
+
+impl Invariant for SingleFlight {
+    fn landed(&mut self, landed: &Landed, now: &Now<'_>) -> Result<(), Broken> {
+        for run in &landed.runs {
+            check_revision(run).map_err(|what| Broken::new(NAME, Some(&run.run_id), what))?;
+        }
+        for change in &landed.changes {
+            match &change.row {
+                Row::Log { call, step, attempt } => self.check_log(*call, *step, *attempt, landed, now)?,
+                Row::Stored(StoredKey::Owned(run_id, _, OwnedRow::Memo(_, key))) => check_memo(run_id, key, change)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, event: &Event, _: &Now<'_>) -> Result<(), Broken> {
+        if let Event::Started(attempt) = event {
+            self.attempts.insert(attempt.number, attempt.attempts);
+        }
+        Ok(())
+    }
+}
+
+impl SingleFlight {
+    /// What an attempt staged is applied by the commit that moves its run on, once.
+    fn check_log(&mut self, call: u64, step: u32, attempt: u64, landed: &Landed, now: &Now<'_>) -> Result<(), Broken> {
+        let of_call = |run: &&RunChange| run.before.incarnation().and_then(|of| now.store.call(of)) == Some(call);
+        let Some(run) = landed.runs.iter().find(of_call) else {
+            let what = format!("what attempt a{attempt} of step {step} of call {call} stages is applied by itself");
+            return Err(Broken::new(NAME, None, what));
+        };
+        let broken = |what: String| Err(Broken::new(NAME, Some(&run.run_id), what));
+        let Run::Active(before) = &run.before else {
+            return broken(format!("a{attempt} of step {step} commits and the run was not active"));
+        };
+        if before.step != step {
+            return broken(format!("a{attempt} of step {step} commits when the run is at step {}", before.step));
+        }
+        // Of an outcome that was written down, another attempt applies the effects.
+        let is_over = self.attempts.get(&attempt).is_some_and(|number| *number <= before.attempts.used);
+        if is_over && !self.promises.replay {
+            return broken(format!("a{attempt} of step {step} commits after it was counted as lost"));
+        }
+        match self.steps.insert((before.incarnation, before.redrive, step)) {
+            true => Ok(()),
+            false => broken(format!("a{attempt} of step {step} commits, and another attempt has")),
+        }
+    }
+}
+
+/// Each commit that writes a record goes on from the record before.
+fn check_revision(run: &RunChange) -> Result<(), String> {
+    let (before, after) = (&run.before, &run.after);
+    match (before.incarnation(), after.incarnation()) {
+        (Some(of), Some(to)) if of != to => Err("one submission takes the place of another".to_owned()),
+        (Some(_), Some(_)) if after.revision() != before.revision() + 1 => {
+            let (before, after) = (before.revision(), after.revision());
+            Err(format!("a commit that knew another record: revision {after} follows revision {before}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_memo(run_id: &RunId, key: &str, change: &Change) -> Result<(), Broken> {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else { return Ok(()) };
+    let revision = |bytes| decode_memo_entry(run_id, key, bytes).map_or(0, |entry| entry.revision);
+    match (revision(before), revision(after)) {
+        (before, after) if after < before => {
+            let what = format!("a memo of revision {before} is overwritten by a late attempt of revision {after}");
+            Err(Broken::new(NAME, Some(run_id.as_str()), what))
+        }
+        _ => Ok(()),
+    }
+}
