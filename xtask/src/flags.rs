@@ -17,6 +17,15 @@ xflags::xflags! {
         /// Format, apply lint suggestions and rewrite snapshots.
         cmd fix {}
 
+        /// Run the simulation of the testkit: random users, runs and faults, while every invariant is watched. Without a
+        /// flag, seed 0.
+        cmd sim {
+            /// Simulate this seed, or begin with it.
+            optional --seed seed: u64
+            /// Go on with the next seeds for so long, optimized.
+            optional --minutes minutes: u64
+        }
+
         /// Break a copy of the code by each patch in crates/workflow-runtime/tests/mutants, and see that the tests
         /// which the patch names fail.
         cmd mutants {

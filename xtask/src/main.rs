@@ -9,6 +9,7 @@ mod fix;
 mod flags;
 mod layers;
 mod mutants;
+mod sim;
 mod tidy;
 mod workspace;
 
@@ -40,6 +41,7 @@ fn run(flags: &Xtask) -> anyhow::Result<()> {
         XtaskCmd::Bench(flags) => bench::run(&shell, flags),
         XtaskCmd::Tidy(_) => tidy::run(&shell),
         XtaskCmd::Fix(_) => fix::run(&shell),
+        XtaskCmd::Sim(sim) => sim::run(&shell, sim.seed, sim.minutes),
         XtaskCmd::Mutants(mutants) => mutants::run(&shell, mutants.only.as_deref()),
     }
 }
