@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: known bugs, kept as patches, each of which must make the tests that it names fail. So the
-//! tests are tested: a rule whose test has stopped guarding it is found here.
+//! `cargo xtask mutants`: known bugs, kept as patches, each of which must make the tests that it names fail, and say what
+//! it says they do. So the tests are tested: a rule whose test has stopped guarding it is found here.
 
 mod mutant;
 mod report;
@@ -60,7 +60,7 @@ fn without_a_mutant<'a>(copy: &WorkspaceCopy, mutants: &'a [Mutant]) -> anyhow::
         let trial = Trial::prepare(copy, group[0])?;
         for test in group {
             let start = Instant::now();
-            let verdict = trial.run(test, trial::patience(None))?;
+            let verdict = trial.run(test, trial::patience(None), None)?;
             anyhow::ensure!(verdict == Verdict::Passed, "`{test}` {verdict} without a mutant");
             times.insert(test, start.elapsed());
         }
@@ -82,7 +82,10 @@ fn try_out(copy: &WorkspaceCopy, mutant: &Mutant, times: &Times<'_>) -> anyhow::
         }
         for test in group {
             let patience = trial::patience(times.get(test).copied());
-            let verdict = trial.as_ref().map_or(Ok(Verdict::NotBuilt), |trial| trial.run(test, patience))?;
+            let verdict = match &trial {
+                Ok(trial) => trial.run(test, patience, mutant.says.as_deref())?,
+                Err(_) => Verdict::NotBuilt,
+            };
             let took = start.elapsed();
             println!("    {test} {verdict}, {:.1} s", took.as_secs_f64());
             rows.push(Row { mutant: mutant.name.clone(), test: test.to_string(), verdict, took });

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
-/// A patch file. Its head has one line `Rule: …` and at least one line `Test: package/target name`; a diff against the
-/// workspace follows.
+/// A patch file. Its head has one line `Rule: …`, at least one line `Test: package/target name`, and perhaps one line
+/// `Says: …`; a diff against the workspace follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mutant {
     /// The file's name without its ending.
@@ -18,6 +18,8 @@ pub(crate) struct Mutant {
     pub(crate) rule: String,
     /// The tests that must fail.
     pub(crate) tests: Vec<TestName>,
+    /// What they must say then.
+    pub(crate) says: Option<String>,
 }
 
 /// A test by its package, its target (`lib` for the unit tests) and its full name.
@@ -30,10 +32,13 @@ pub(crate) struct TestName {
 
 impl Mutant {
     pub(crate) fn parse(path: &Path, text: &str) -> anyhow::Result<Self> {
-        let (mut rule, mut tests) = (None, Vec::new());
+        let (mut rule, mut tests, mut says) = (None, Vec::new(), None);
         for line in text.lines().take_while(|line| !line.starts_with("--- ")) {
             if let Some(said) = line.strip_prefix("Rule: ") {
                 rule = Some(said.to_owned());
+            }
+            if let Some(said) = line.strip_prefix("Says: ") {
+                says = Some(said.to_owned());
             }
             if let Some(test) = line.strip_prefix("Test: ") {
                 tests.push(test.parse().with_context(|| format!("in {}", path.display()))?);
@@ -42,7 +47,7 @@ impl Mutant {
         let rule = rule.with_context(|| format!("{} has no line `Rule: …`", path.display()))?;
         anyhow::ensure!(!tests.is_empty(), "{} has no line `Test: …`", path.display());
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self { name, path: path.to_owned(), rule, tests })
+        Ok(Self { name, path: path.to_owned(), rule, tests, says })
     }
 }
 
@@ -87,6 +92,8 @@ mod tests {
         assert_eq!((mutant.name.as_str(), mutant.rule.as_str()), ("torn-commit", "a commit is whole"));
         let tests: Vec<_> = mutant.tests.iter().map(ToString::to_string).collect();
         assert_eq!(tests, ["runtime/it commits::whole", "runtime/lib a::b"]);
+        assert_eq!(mutant.says, None);
+        assert_eq!(parse(&format!("Says: O3 liveness\n{PATCH}")).unwrap().says.as_deref(), Some("O3 liveness"));
     }
 
     #[test]

@@ -56,11 +56,15 @@ mod tests {
 
     #[test]
     fn whatever_one_test_does_not_notice_survives() {
-        let verdicts = [Verdict::Failed, Verdict::Hung, Verdict::Passed, Verdict::NotFound, Verdict::NotBuilt];
+        let verdicts =
+            [Verdict::Failed, Verdict::Hung, Verdict::Passed, Verdict::Unsaid, Verdict::NotFound, Verdict::NotBuilt];
         let mut rows: Vec<_> = verdicts.into_iter().map(|verdict| row(&format!("{verdict:?}"), "a", verdict)).collect();
         rows.push(row("Failed", "b", Verdict::Passed));
         let report = Report { rows };
-        assert_eq!(report.survivors().into_iter().collect::<Vec<_>>(), ["Failed", "NotBuilt", "NotFound", "Passed"]);
+        assert_eq!(
+            report.survivors().into_iter().collect::<Vec<_>>(),
+            ["Failed", "NotBuilt", "NotFound", "Passed", "Unsaid"]
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! One test run in the copy, with an end: a test that hangs has noticed something, too.
 
 use std::fmt;
-use std::process::{Command, Stdio};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +20,16 @@ const SHORTEST_PATIENCE: Duration = Duration::from_secs(30);
 /// No test takes as long.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(150);
 
+/// Beside the copy.
+const OUTPUT: &str = "../said-by-the-test.txt";
+/// How long the simulation goes on, where a test leaves that to the environment.
+const SIMULATION: (&str, &str) = ("SIM_MINUTES", "1");
+
 /// The test binary of the copy as it was built last.
 pub(crate) struct Trial {
     binary: String,
+    /// Where the tests write what they say.
+    output: PathBuf,
 }
 
 /// What became of a test.
@@ -29,6 +38,8 @@ pub(crate) enum Verdict {
     Passed,
     Failed,
     Hung,
+    /// It has noticed something else than it must say.
+    Unsaid,
     NotFound,
     NotBuilt,
 }
@@ -38,7 +49,7 @@ impl Verdict {
     pub(crate) fn notices(self) -> bool {
         match self {
             Self::Failed | Self::Hung => true,
-            Self::Passed | Self::NotFound | Self::NotBuilt => false,
+            Self::Passed | Self::Unsaid | Self::NotFound | Self::NotBuilt => false,
         }
     }
 }
@@ -49,6 +60,7 @@ impl fmt::Display for Verdict {
             Self::Passed => "passes",
             Self::Failed => "fails",
             Self::Hung => "hangs",
+            Self::Unsaid => "says another",
             Self::NotFound => "does not exist",
             Self::NotBuilt => "does not build",
         })
@@ -74,20 +86,29 @@ impl Trial {
             anyhow::bail!("the tests of {package} do not build in the copy: {error}");
         }
         let binary = said.lines().find_map(|line| executable(line, target));
-        Ok(Self { binary: binary.with_context(|| format!("there is no test `{test}`"))? })
+        let binary = binary.with_context(|| format!("there is no test `{test}`"))?;
+        Ok(Self { binary, output: copy.shell().current_dir().join(OUTPUT) })
     }
 
-    /// Runs `test` in a process of its own.
-    pub(crate) fn run(&self, test: &TestName, patience: Duration) -> anyhow::Result<Verdict> {
+    /// Runs `test` in a process of its own. If it notices something, it must say `says`.
+    pub(crate) fn run(&self, test: &TestName, patience: Duration, says: Option<&str>) -> anyhow::Result<Verdict> {
+        let verdict = self.verdict(test, patience)?;
+        let is_said = says.is_none_or(|says| fs::read_to_string(&self.output).is_ok_and(|said| said.contains(says)));
+        Ok(if verdict.notices() && !is_said { Verdict::Unsaid } else { verdict })
+    }
+
+    fn verdict(&self, test: &TestName, patience: Duration) -> anyhow::Result<Verdict> {
         let name = &test.name;
         let listed = Command::new(&self.binary).args(["--exact", name, "--list"]).output()?;
         if !String::from_utf8_lossy(&listed.stdout).contains(": test") {
             return Ok(Verdict::NotFound);
         }
+        let output = File::create(&self.output).with_context(|| format!("cannot write {}", self.output.display()))?;
         let mut process = Command::new(&self.binary)
-            .args(["--exact", name, "--include-ignored"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .args(["--exact", name, "--include-ignored", "--nocapture"])
+            .env(SIMULATION.0, SIMULATION.1)
+            .stdout(output.try_clone()?)
+            .stderr(output)
             .spawn()?;
         let start = Instant::now();
         while start.elapsed() < patience {
