@@ -71,7 +71,7 @@ impl RunReads {
         Ok(Some(RunOutcome::new(run_id, ended, &spec, result)))
     }
 
-    /// What was `read` of a submission; `None` when it is wrong because the run was removed meanwhile.
+    /// What was `read` of a submission; `None` when it is wrong because the run was removed meanwhile, which is durable.
     pub(crate) async fn unless_removed<T>(
         &self,
         run_id: &RunId,
@@ -80,7 +80,7 @@ impl RunReads {
     ) -> Result<Option<T>> {
         match read {
             Err(error) if error.is_permanent() => {
-                let is_there = self.gather(run_id, Read::Latest).await?.run.incarnation() == Some(of);
+                let is_there = self.gather(run_id, Read::Durable).await?.run.incarnation() == Some(of);
                 if is_there { Err(error) } else { Ok(None) }
             }
             read => read.map(Some),

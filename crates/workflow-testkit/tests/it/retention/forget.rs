@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use workflow_runtime::{Error, RedriveOptions, RedriveOutcome, RunFilter, StepError, StepOutcome};
-use workflow_testkit::{FaultyPort, Health, Plan};
+use workflow_testkit::{FaultyPort, Health, Plan, PortCalls, PortFault, When};
 
 use super::zoo::{ZOO, live, world};
 use crate::scripted::{RUN, Scripted, Told, World, settle_down, submit, until_it_waits};
@@ -48,6 +48,30 @@ async fn a_run_without_a_dead_job_is_gone_without_any_loop() {
     running.shutdown().await.unwrap();
     assert!(runtime.forget(RUN).await.unwrap());
     assert_eq!(world.leftovers().await, Vec::<String>::new());
+}
+
+/// Whoever reads on while a run goes is told that it is gone, and not before that is durable.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_of_a_removal_that_a_crash_can_undo() {
+    let world = World::without_hook(Scripted::waits_for(&["k"], Duration::ZERO));
+    let (runtime, running) = world.running();
+    submit(&runtime, RUN).await;
+    runtime.wait(RUN).await.unwrap();
+    running.shutdown().await.unwrap();
+    let slow = Plan::of(PortCalls::Get, When::Nth(2), PortFault::Slow(MINUTE));
+    let reader = world.over(Arc::new(FaultyPort::new(Arc::new(world.queue.clone()), slow)));
+    // The record has been read when the run goes, and the history has not.
+    let redriven = tokio::spawn(async move {
+        reader.redrive(RUN, RedriveOptions { step: Some(0), ..RedriveOptions::default() }).await
+    });
+    tokio::time::sleep(MINUTE / 2).await;
+    world.disk.hold();
+    let forgotten = tokio::spawn(async move { runtime.forget(RUN).await });
+    tokio::time::sleep(MINUTE).await;
+    assert!(!forgotten.is_finished() && !redriven.is_finished());
+    world.disk.release();
+    assert!(forgotten.await.unwrap().unwrap());
+    assert_eq!(redriven.await.unwrap().unwrap(), RedriveOutcome::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
