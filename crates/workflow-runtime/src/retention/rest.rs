@@ -41,8 +41,11 @@ pub(super) async fn remove_rest<R, H>(engine: &Engine<R, H>, places: Vec<Place>,
 }
 
 /// Finds what is left of a run, or gives its place back if that cannot be told, or its objects not be deleted: it keeps
-/// no other from being removed.
+/// no other from being removed. A run that is in hand may be given another object yet.
 async fn find<R, H>(engine: &Engine<R, H>, place: Place) -> Result<Result<Rest, Place>> {
+    if engine.in_hand.is_busy(&place.run_id, place.incarnation) {
+        return Ok(Err(place));
+    }
     match gather(engine, place.clone()).await {
         Ok(rest) => Ok(Ok(rest)),
         Err(error) if error.is_permanent() || matches!(error, Error::Store(_)) => {

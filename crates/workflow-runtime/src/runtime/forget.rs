@@ -20,8 +20,8 @@ where
     /// # Errors
     ///
     /// [`Error::InvalidRunId`]; [`Error::NotEnded`] while the run goes on; [`Error::NotDone`], which is transient, if
-    /// its hook is still owed or its last step still in hand after these seconds; a permanent error when its record does not decode; a
-    /// transient one when the store cannot answer.
+    /// its hook is still owed, its last step still in hand, or somebody still about to bring it back after these seconds;
+    /// a permanent error when its record does not decode; a transient one when the store cannot answer.
     pub async fn forget(&self, run_id: &str) -> Result<bool> {
         let (engine, run_id) = (self.engine.clone(), parse_run_id(run_id)?);
         let forgotten = tokio::spawn(async move { retention::forget(&engine, &run_id).await });

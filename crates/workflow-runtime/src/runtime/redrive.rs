@@ -78,7 +78,12 @@ async fn redrive<R, H: TerminalHook>(
     let Some(from) = engine.reads.unless_removed(&run_id, incarnation, from).await? else {
         return Ok(RedriveOutcome::NotFound);
     };
+    // Whoever removes the run leaves its objects alone for as long as it is in hand, unless the removal began before.
+    let _held = engine.in_hand.enter(&run_id, incarnation);
     let payload = match options.payload {
+        Some(_) if engine.reads.gather(&run_id, Read::Durable).await?.run.incarnation() != Some(incarnation) => {
+            return Ok(RedriveOutcome::NotFound);
+        }
         Some(payload) => Some(put(engine, &run_id, incarnation, payload.into()).await?),
         None => None,
     };

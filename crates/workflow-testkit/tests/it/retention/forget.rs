@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
-use workflow_runtime::{Error, RedriveOptions, RedriveOutcome, RunFilter, StepError, StepOutcome};
-use workflow_testkit::{FaultyPort, Health, Plan, PortCalls, PortFault, When};
+use workflow_runtime::{Error, RedriveOptions, RedriveOutcome, RunFilter, StepError, StepOutcome, WorkflowRuntime};
+use workflow_testkit::{
+    FaultyPort, FaultyStore, Gate, Health, Plan, PortCalls, PortFault, StoreCalls, StoreFault, When,
+};
 
 use super::zoo::{ZOO, live, world};
 use crate::scripted::{RUN, Scripted, Told, World, settle_down, submit, until_it_waits};
@@ -72,6 +74,38 @@ async fn nobody_is_told_of_a_removal_that_a_crash_can_undo() {
     world.disk.release();
     assert!(forgotten.await.unwrap().unwrap());
     assert_eq!(redriven.await.unwrap().unwrap(), RedriveOutcome::NotFound);
+}
+
+/// An object of the new payload is on its way, and its writer will not know that it has arrived.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_not_forgotten_while_somebody_brings_it_back_with_a_large_payload() {
+    let world = World::without_hook(Scripted::new(|_| async { Err(StepError::permanent("broken")) }));
+    let lost = Plan::of(StoreCalls::Put, When::Nth(1), StoreFault::AnswerLost);
+    let gate = Gate::new(Arc::new(FaultyStore::new(world.objects.clone(), lost)));
+    let built = WorkflowRuntime::over(
+        Arc::new(world.queue.clone()),
+        Arc::new(gate.clone()),
+        world.runner.clone(),
+        world.hook.clone(),
+    );
+    let runtime = built.build().unwrap();
+    let _running = runtime.spawn(std::future::pending());
+    submit(&runtime, RUN).await;
+    runtime.wait(RUN).await.unwrap();
+    settle_down().await;
+    gate.close();
+    let other = runtime.clone();
+    let redriven = tokio::spawn(async move {
+        other.redrive(RUN, RedriveOptions { payload: Some(vec![7; 100_000]), ..RedriveOptions::default() }).await
+    });
+    gate.until_waiting(1).await;
+    assert!(matches!(runtime.forget(RUN).await.unwrap_err(), Error::NotDone(_)));
+    gate.open();
+    assert!(!redriven.await.unwrap().unwrap_err().is_permanent());
+    assert_eq!(world.objects().await, 1);
+    assert!(runtime.forget(RUN).await.unwrap());
+    tokio::time::sleep(3 * MINUTE).await;
+    assert_eq!(world.leftovers().await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
