@@ -51,6 +51,16 @@ pub(crate) struct Change {
 impl Change {
     /// Carries the wish out as far as the run's state allows. What the transition says is durable.
     pub(crate) async fn carry_out<R, H: TerminalHook>(&self, engine: &Engine<R, H>) -> Result<Transition> {
+        self.carry_out_or_doubt(engine, &mut false).await
+    }
+
+    /// As [`carry_out`](Self::carry_out). Sets `in_doubt` when a commit may have been applied before what is told: what
+    /// it names has to stay.
+    pub(crate) async fn carry_out_or_doubt<R, H: TerminalHook>(
+        &self,
+        engine: &Engine<R, H>,
+        in_doubt: &mut bool,
+    ) -> Result<Transition> {
         let mut turn = None;
         loop {
             let gathered = engine.reads.gather(&self.run_id, Read::Durable).await?;
@@ -77,7 +87,8 @@ impl Change {
                     info!(run_id = %self.run_id, reason = transition.reason.as_str(), "run changed from outside");
                     return Ok(transition);
                 }
-                Err(CommitError::Conflict | CommitError::Overtaken) => {}
+                Err(CommitError::Conflict) => {}
+                Err(CommitError::Overtaken) => *in_doubt = true,
                 Err(CommitError::Invalid(error) | CommitError::Failed(error)) => return Err(error.into()),
             }
             if turn.is_none() {

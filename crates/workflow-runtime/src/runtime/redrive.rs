@@ -88,8 +88,9 @@ async fn redrive<R, H: TerminalHook>(
         None => None,
     };
     let change = Change { run_id, wish: Wish::Redrive(Redrive { incarnation, from, payload: payload.clone() }) };
-    let carried_out = change.carry_out(engine).await;
-    if let Some(payload) = payload.filter(|payload| !may_name(&carried_out, payload)) {
+    let mut in_doubt = false;
+    let carried_out = change.carry_out_or_doubt(engine, &mut in_doubt).await;
+    if let Some(payload) = payload.filter(|payload| !in_doubt && !may_name(&carried_out, payload)) {
         engine.reads.objects.discard(&payload).await;
     }
     let transition = match carried_out {

@@ -8,6 +8,7 @@ use futures::TryStreamExt;
 use workflow_runtime::{
     Error, HistoryEntry, HistoryLevel, RedriveOptions, RedriveOutcome, StepEnd, StepError, StepOutcome, TerminalStatus,
 };
+use workflow_testkit::{ClockStep, FaultyPort, Plan, PortCalls, PortFault, When};
 
 use crate::scripted::{RUN, Runtime, Scripted, World, result_of, settle_down, submit, text_of, until_it_waits};
 
@@ -184,4 +185,28 @@ async fn what_a_redrive_needs_is_kept_and_what_nothing_names_is_gone() {
         assert_eq!(world.leftovers().await, Vec::<String>::new());
         world.stop();
     }
+}
+
+/// The run has moved on when the redrive learns what became of its commit, and the history names the payload.
+#[tokio::test(start_paused = true)]
+async fn a_large_payload_stays_that_a_commit_without_an_answer_has_named() {
+    let script = Scripted::new(|step| async move {
+        match (step.step_number, step.payload.len()) {
+            (0, 0..100) => Err(StepError::permanent("too little")),
+            (0, _) => Ok(StepOutcome::continue_now(Vec::new())),
+            _ => Ok(StepOutcome::Succeed { result: Vec::new() }),
+        }
+    });
+    let world = World::without_hook(script).with(|s| s.history = HistoryLevel::Full);
+    let (runtime, _running) = world.running();
+    submit(&runtime, RUN).await;
+    runtime.wait(RUN).await.unwrap();
+    let lost = PortFault::AnswerLostForLong(Duration::from_secs(60));
+    let plan = Plan::of(PortCalls::CommitEnqueuing, When::Nth(1), lost);
+    let caller = world.over(Arc::new(FaultyPort::new(Arc::new(world.queue.clone()), plan)));
+    let options = RedriveOptions { payload: Some(vec![7; LARGE]), ..RedriveOptions::default() };
+    caller.redrive(RUN, options).await.unwrap();
+    runtime.wait(RUN).await.unwrap();
+    assert_eq!(world.objects().await, 1);
+    assert_eq!(runtime.check().await.unwrap(), []);
 }
