@@ -30,9 +30,14 @@ pub(crate) fn run(shell: &Shell, flags: &Bench) -> anyhow::Result<()> {
     Ok(cmd!(shell, "{program} compare {args...}").run()?)
 }
 
+/// Whether the tool is there that counts instructions.
+pub(crate) fn can_count(shell: &Shell) -> bool {
+    cmd!(shell, "valgrind --version").quiet().ignore_stdout().ignore_stderr().run().is_ok()
+}
+
 /// Counts the instructions of the small load, which do not depend on what else the machine does.
 fn count(shell: &Shell, program: &Path) -> anyhow::Result<u64> {
-    if cmd!(shell, "valgrind --version").quiet().ignore_stdout().ignore_stderr().run().is_err() {
+    if !can_count(shell) {
         bail!("valgrind is needed to count instructions: install it with the system's package manager");
     }
     let output = cmd!(shell, "valgrind --tool=callgrind --callgrind-out-file=/dev/null {program} load").output()?;

@@ -42,5 +42,8 @@ xflags::xflags! {
             /// What to compare, as `workflow-bench help` tells.
             repeated args: String
         }
+
+        /// Run what takes too long for every commit: ten minutes of simulation, all mutants, the count of instructions.
+        cmd nightly {}
     }
 }

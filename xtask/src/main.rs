@@ -9,6 +9,7 @@ mod fix;
 mod flags;
 mod layers;
 mod mutants;
+mod nightly;
 mod sim;
 mod tidy;
 mod workspace;
@@ -38,6 +39,7 @@ fn run(flags: &Xtask) -> anyhow::Result<()> {
     shell.change_dir(&root);
     match &flags.subcommand {
         XtaskCmd::Ci(ci) => ci::run(&shell, ci.only),
+        XtaskCmd::Nightly(_) => nightly::run(&shell),
         XtaskCmd::Bench(flags) => bench::run(&shell, flags),
         XtaskCmd::Tidy(_) => tidy::run(&shell),
         XtaskCmd::Fix(_) => fix::run(&shell),
