@@ -40,6 +40,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     in_flight: usize,
+    /// Whether one of those in flight has yet to take its group.
+    is_boarding: bool,
     waiting: VecDeque<Waiting>,
 }
 
@@ -54,7 +56,10 @@ struct Waiting {
 type Answer = Result<(), Rejected>;
 
 /// The right to have a commit in flight, until this is dropped.
-struct Flight(Arc<Inner>);
+struct Flight {
+    group_commit: Arc<Inner>,
+    is_boarding: bool,
+}
 
 impl GroupCommit {
     /// Groups the commits to `store`.
@@ -93,25 +98,20 @@ impl Inner {
         answered.await.unwrap_or_else(|_| Err(lost()))
     }
 
-    /// Takes off with what waits, for as long as there may be another commit in flight. Each flight is a task of its
-    /// own, so that it ends even where nobody polls for the answer.
+    /// Lets what waits take off, if there may be another commit in flight. Each flight is a task of its own, so that it
+    /// ends even where nobody polls for the answer.
     fn take_off(self: &Arc<Self>) {
         // Without an async runtime nobody waits for an answer any more.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        while let Some(group) = self.next_group() {
-            // Not under the lock: a runtime that shuts down drops the task at once, and with it the flight.
-            runtime.spawn(fly(Flight(self.clone()), group));
+        {
+            let mut state = self.lock();
+            if state.is_boarding || state.in_flight == IN_FLIGHT || state.waiting.is_empty() {
+                return;
+            }
+            (state.in_flight, state.is_boarding) = (state.in_flight + 1, true);
         }
-    }
-
-    /// What takes off now, its flight counted.
-    fn next_group(&self) -> Option<Vec<Waiting>> {
-        let mut state = self.lock();
-        if state.in_flight == IN_FLIGHT || state.waiting.is_empty() {
-            return None;
-        }
-        state.in_flight += 1;
-        Some(take_group(&mut state.waiting))
+        // Not under the lock: a runtime that shuts down drops the task at once, and with it the flight.
+        runtime.spawn(fly(Flight { group_commit: self.clone(), is_boarding: true }));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -119,19 +119,41 @@ impl Inner {
     }
 }
 
+impl Flight {
+    /// Takes what waits.
+    fn board(&mut self) -> Vec<Waiting> {
+        let group = {
+            let mut state = self.group_commit.lock();
+            (self.is_boarding, state.is_boarding) = (false, false);
+            take_group(&mut state.waiting)
+        };
+        self.group_commit.take_off();
+        group
+    }
+}
+
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.0.lock().in_flight -= 1;
-        self.0.take_off();
+        let mut state = self.group_commit.lock();
+        state.in_flight -= 1;
+        if self.is_boarding {
+            // The runtime shuts down: the next one would not get any further.
+            state.is_boarding = false;
+            return;
+        }
+        drop(state);
+        self.group_commit.take_off();
     }
 }
 
 /// Commits a group, and answers everyone in it.
-async fn fly(flight: Flight, group: Vec<Waiting>) {
-    let mut groups = vec![group];
+async fn fly(mut flight: Flight) {
+    // Whoever is ready to run may be about to hand in a commit, too.
+    tokio::task::yield_now().await;
+    let mut groups = vec![flight.board()];
     while !groups.is_empty() {
         let merged = groups.iter().map(|group| merge(group)).collect();
-        let answers = flight.0.store.commit(merged).await;
+        let answers = flight.group_commit.store.commit(merged).await;
         let mut refused = Vec::new();
         for (mut group, answer) in groups.into_iter().zip(answers) {
             if group.len() > 1 && matches!(answer, Err(Rejected::Conflict | Rejected::Invalid(_))) {

@@ -92,6 +92,8 @@ async fn hand_in(group: &Arc<GroupCommit>, commit: Commit) -> BoxFuture<'static,
     let group = group.clone();
     let mut answer = async move { group.commit(vec![commit]).await.remove(0) }.boxed();
     assert!(answer.as_mut().now_or_never().is_none(), "the store holds it");
+    // The flight waits for others before it takes off.
+    yield_now().await;
     yield_now().await;
     answer
 }
@@ -125,6 +127,36 @@ async fn a_lone_commit_goes_at_once_and_what_waits_goes_together() {
     assert_eq!(store.let_go().await, [9]);
     assert!(join_all(waiting).await.into_iter().all(|answer| answer.is_ok()));
     assert_eq!(store.len(), IN_FLIGHT + 9);
+}
+
+#[tokio::test]
+async fn commits_that_are_handed_in_at_once_go_together() {
+    let (store, group) = grouped();
+    let together = (0..9).map(|number| group.commit(vec![put(format!("key {number}"))]));
+    let mut together = join_all(together).boxed();
+    assert!(together.as_mut().now_or_never().is_none());
+    yield_now().await;
+    yield_now().await;
+    assert_eq!(store.let_go().await, [9]);
+    assert!(together.await.into_iter().flatten().all(|answer| answer.is_ok()));
+}
+
+#[test]
+fn an_async_runtime_shuts_down_beside_commits_that_wait() {
+    for turns in 0..5 {
+        let (_store, group) = grouped();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let answers = runtime.block_on(async {
+            let answers = hand_in_all(&group, (0..9).map(|number| put(format!("key {number}")))).await;
+            for _ in 0..turns {
+                yield_now().await;
+            }
+            answers
+        });
+        drop(runtime);
+        drop(answers);
+        assert!(!group.inner.lock().is_boarding);
+    }
 }
 
 #[tokio::test]
