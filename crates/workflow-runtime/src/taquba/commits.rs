@@ -87,12 +87,16 @@ impl Shared {
 
     /// Returns once everything that could be read before the call is durable: the log keeps the order of the writes.
     pub(super) async fn barrier(&self) -> Result<(), Error> {
-        let number = self.open_number.to_be_bytes();
-        let _pull = self.lever.get().map(Lever::pull);
-        match self.queue.kv_put(MARK_KEY, &number).await {
+        match self.mark().await {
             Ok(()) => Ok(()),
             Err(cause) => Err(self.failure(cause).await),
         }
+    }
+
+    /// Writes a mark into the log.
+    pub(super) async fn mark(&self) -> ::taquba::Result<()> {
+        let _pull = self.lever.get().map(Lever::pull);
+        self.queue.kv_put(MARK_KEY, &self.open_number.to_be_bytes()).await
     }
 
     /// Makes a read durable that may have seen a commit of unknown outcome.

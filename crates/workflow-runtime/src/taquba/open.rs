@@ -17,7 +17,7 @@ use super::clock::SteadyClock;
 use super::failure::{ClockBehind, error as failure};
 use super::lever::FlushInbox;
 use super::lock::DirectoryLock;
-use super::queue::{MARK_KEY, TaqubaQueue};
+use super::queue::TaqubaQueue;
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
 use crate::{Error, Result, StepRunner, TerminalHook};
 
@@ -126,10 +126,10 @@ async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Erro
         .clock(clock.clone());
     options.default_queue_config = config;
     let queue = Arc::new(Queue::open_with_options(store.clone(), QUEUE_PATH, options).await?);
-    queue.kv_put(MARK_KEY, b"").await?;
     let port = TaqubaQueue::over(queue.clone());
-    port.follow_wall_clock(clock);
     port.flush_through(inbox);
+    port.prove().await?;
+    port.follow_wall_clock(clock);
     Ok(Storage { queue, port, store, lock: None })
 }
 

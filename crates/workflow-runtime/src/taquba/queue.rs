@@ -116,6 +116,11 @@ impl TaqubaQueue {
         self.shared.lever.get_or_init(|| Lever::new(Arc::downgrade(&self.shared.queue), inbox));
     }
 
+    /// Proves by a write that the queue can be written.
+    pub(super) async fn prove(&self) -> ::taquba::Result<()> {
+        self.shared.mark().await
+    }
+
     /// Lets `clock`, which is the queue's, follow the wall clock for as long as an adapter of the queue lives.
     pub(super) fn follow_wall_clock(&self, clock: Arc<SteadyClock>) {
         let shared = Arc::downgrade(&self.shared);
