@@ -8,7 +8,7 @@ use futures::TryStreamExt;
 use workflow_runtime::{
     Error, HistoryEntry, HistoryLevel, RedriveOptions, RedriveOutcome, StepEnd, StepError, StepOutcome, TerminalStatus,
 };
-use workflow_testkit::{ClockStep, FaultyPort, Plan, PortCalls, PortFault, When};
+use workflow_testkit::{FaultyPort, Plan, PortCalls, PortFault, When};
 
 use crate::scripted::{RUN, Runtime, Scripted, World, result_of, settle_down, submit, text_of, until_it_waits};
 
