@@ -105,11 +105,14 @@ impl OneEnd {
     /// What a hook stages and the row of its call are one commit.
     fn check_notification(&mut self, change: &Change, landed: &Landed, now: &Now<'_>) -> Result<(), Broken> {
         let Row::Told { call } = change.row else { return Ok(()) };
-        let row = landed.changes.iter().find(|change| {
+        // One commit may carry what several hooks staged: as many calls are over with it.
+        let staged = landed.changes.iter().take_while(|other| !std::ptr::eq(*other, change));
+        let earlier = staged.filter(|other| matches!(other.row, Row::Told { call: of } if of == call)).count();
+        let mut over = landed.changes.iter().filter(|change| {
             let of = notification(change).filter(|_| change.before.is_some() && change.after.is_none());
             of.is_some_and(|(incarnation, _)| now.store.call(incarnation) == Some(call))
         });
-        let told = row.and_then(notification).and_then(|of| self.ends.get_mut(&of));
+        let told = over.nth(earlier).and_then(notification).and_then(|of| self.ends.get_mut(&of));
         let Some(told) = told else {
             return Err(Broken::new(
                 NAME,
