@@ -212,6 +212,11 @@ impl Commit {
         put.or_else(|| self.deletes.iter().any(|delete| delete == key).then_some(None))
     }
 
+    /// The keys that the commit puts or deletes.
+    pub fn written(&self) -> impl Iterator<Item = &Bytes> {
+        self.puts.iter().map(|(key, _)| key).chain(&self.deletes)
+    }
+
     /// Checks the rules that every commit keeps. Implementations of the port call this first.
     ///
     /// # Errors
@@ -220,8 +225,7 @@ impl Commit {
     /// expected and not written.
     pub fn check(&self) -> Result<(), Error> {
         let mut written = BTreeSet::new();
-        let keys = self.puts.iter().map(|(key, _)| key).chain(&self.deletes);
-        for key in keys {
+        for key in self.written() {
             if !written.insert(key) {
                 return Err(invalid("writes the key more than once", key));
             }

@@ -173,10 +173,10 @@ fn take_group(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {
     let (mut keys, mut bytes) = (HashSet::new(), 0);
     while let Some(next) = waiting.pop_front() {
         let len = size(&next.commit);
-        let fits = bytes + len <= GROUP_BYTES && written(&next.commit).all(|key| !keys.contains(key));
+        let fits = bytes + len <= GROUP_BYTES && next.commit.written().all(|key| !keys.contains(key));
         if group.is_empty() || fits {
             bytes += len;
-            keys.extend(written(&next.commit).cloned());
+            keys.extend(next.commit.written().cloned());
             group.push(next);
         } else {
             passed_over.push_back(next);
@@ -221,11 +221,6 @@ fn tell(group: Vec<Waiting>, answer: Answer) {
         };
         let _ = waiting.answer.send(Err(Rejected::Unknown(error)));
     }
-}
-
-/// What `commit` writes.
-fn written(commit: &Commit) -> impl Iterator<Item = &Bytes> {
-    commit.puts.iter().map(|(key, _)| key).chain(&commit.deletes)
 }
 
 /// The bytes that `commit` carries, roughly.

@@ -22,7 +22,7 @@ impl Held {
     /// Lets go of what is held, and gives others a turn. Says how many keys each commit wrote.
     async fn let_go(&self) -> Vec<usize> {
         let held = take(&mut *self.held.lock().unwrap());
-        let sizes = held.iter().map(|(commit, _)| written(commit).count()).collect();
+        let sizes = held.iter().map(|(commit, _)| commit.written().count()).collect();
         for (commit, answer) in held {
             let _ = answer.send(self.apply(&commit));
         }

@@ -17,8 +17,7 @@ impl Shared {
     /// no claim finds.
     pub(super) async fn commit(self: Arc<Self>, commit: Commit) -> Result<(), Rejected> {
         commit.check().map_err(Rejected::Invalid)?;
-        let keys: Vec<Bytes> =
-            commit.puts.iter().map(|(key, _)| key.clone()).chain(commit.deletes.iter().cloned()).collect();
+        let keys: Vec<Bytes> = commit.written().cloned().collect();
         let mut open = Vec::new();
         let mut flight = self.flights.take_off(keys.clone(), || {
             open = self.not_known(&commit.expect);
@@ -61,10 +60,7 @@ impl Shared {
     fn note_landing(&self, commit: &Commit, answer: &Result<(), Rejected>, is_alone: bool) {
         match answer {
             Ok(()) if is_alone => self.known.landed(commit),
-            Ok(()) | Err(Rejected::Unknown(_)) => {
-                let put = commit.puts.iter().map(|(key, _)| key);
-                self.known.forget(put.chain(&commit.deletes).map(Bytes::as_ref));
-            }
+            Ok(()) | Err(Rejected::Unknown(_)) => self.known.forget(commit.written().map(Bytes::as_ref)),
             Err(Rejected::Conflict | Rejected::Invalid(_)) => {}
         }
     }
