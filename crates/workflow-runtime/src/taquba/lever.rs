@@ -1,23 +1,21 @@
 //! The flush lever: makes what is in the log durable at once, instead of at the next tick of the flush interval.
 //!
-//! Taquba has no call that flushes, but a pass of its inbox that settles an entry ends with a flush. So the queue is
-//! opened with an inbox in memory that nobody else knows, and one entry is sent to it again and again under the same
-//! id: from the second time on it changes nothing. Where that stops working, commits are durable at the next tick.
+//! Taquba has no call that flushes, but a pass of its inbox that settles an entry flushes before it deletes the entry. So
+//! the queue is opened with an inbox in memory that nobody else knows, with one entry in it that never goes. Where that
+//! stops working, commits are durable at the next tick.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ::taquba::{CancelEntry, InboxOptions, InboxSender, Queue};
-use object_store::memory::InMemory;
+use ::taquba::Queue;
 use tokio::sync::Notify;
 use tracing::warn;
 
-/// The one queue of the inbox, the one entry in it, and the job that the entry is about, which is not there.
-const NOTHING: &str = "workflow-flush";
-const INBOX_PATH: &str = "inbox";
-/// How seldom the queue looks into the inbox by itself.
-const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
+pub(super) use self::inbox::FlushInbox;
+
+mod inbox;
+
 /// How long the lever is left alone after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -34,29 +32,6 @@ struct Pulls {
     waiting: AtomicUsize,
     wake: Notify,
     gone: AtomicBool,
-}
-
-/// The sender to the inbox.
-pub(super) struct FlushInbox(InboxSender);
-
-impl FlushInbox {
-    /// An inbox, and what to open a queue with it.
-    pub(super) fn new() -> (Self, InboxOptions) {
-        let store = Arc::new(InMemory::new());
-        let options = InboxOptions::new([NOTHING])
-            .object_store(store.clone() as Arc<dyn object_store::ObjectStore>)
-            .path(INBOX_PATH.to_owned())
-            .interval(NEVER)
-            .touch_poll_interval(None);
-        (Self(InboxSender::new(store, INBOX_PATH)), options)
-    }
-
-    /// Flushes everything that `queue` has committed so far.
-    async fn flush(&self, queue: &Queue) -> ::taquba::Result<()> {
-        let entry = CancelEntry { job_id: NOTHING.to_owned() };
-        self.0.send_with_id(NOTHING, NOTHING, entry).await?;
-        queue.apply_inbox_now().await
-    }
 }
 
 impl Lever {
@@ -90,7 +65,7 @@ impl Drop for Pull<'_> {
     }
 }
 
-async fn flush_while_pulled(queue: Weak<Queue>, inbox: FlushInbox, pulls: Arc<Pulls>) {
+async fn flush_while_pulled(queue: Weak<Queue>, mut inbox: FlushInbox, pulls: Arc<Pulls>) {
     let mut failed = false;
     loop {
         pulls.wake.notified().await;
@@ -100,16 +75,19 @@ async fn flush_while_pulled(queue: Weak<Queue>, inbox: FlushInbox, pulls: Arc<Pu
             let Some(queue) = queue.upgrade() else { return };
             let flushed = inbox.flush(&queue).await;
             drop(queue);
-            match flushed {
-                Ok(()) => failed = false,
-                Err(cause) => {
-                    if !failed {
-                        warn!(error = &cause as &dyn std::error::Error, "commits wait for the flush interval");
-                    }
-                    failed = true;
-                    tokio::time::sleep(PAUSE).await;
+            let problem = match flushed {
+                Ok(true) => {
+                    failed = false;
+                    continue;
                 }
+                Ok(false) => "a pass of the inbox does not flush".to_owned(),
+                Err(cause) => cause.to_string(),
+            };
+            if !failed {
+                warn!(problem, "commits wait for the flush interval");
             }
+            failed = true;
+            tokio::time::sleep(PAUSE).await;
         }
         if pulls.gone.load(Ordering::Acquire) {
             return;

@@ -1,6 +1,7 @@
 //! The lever over a queue whose flush interval is longer than the tests.
 
 use ::taquba::OpenOptions;
+use object_store::memory::InMemory;
 use workflow_core::Timestamp;
 use workflow_effects::{Commit, Enqueue, KvStore, Read};
 
