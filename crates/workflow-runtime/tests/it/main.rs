@@ -15,6 +15,7 @@ mod failures;
 mod hooks;
 mod hostile;
 mod many_ended;
+mod overload;
 mod pipeline;
 mod power_cut;
 mod reading;
