@@ -56,6 +56,9 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// Somebody else has changed the run: the steps before this one are undone, and this one with them.
+    #[error("the run has changed, and the steps before this one are undone")]
+    Undone,
     /// The object store refused a request.
     #[error("the object store refused a request")]
     Store(#[source] object_store::Error),
@@ -97,7 +100,7 @@ impl Error {
             | Self::ReadOnly
             | Self::InvalidCommit { .. } => true,
             Self::Store(source) => matches!(source, object_store::Error::NotFound { .. }),
-            Self::Unavailable(_) | Self::Closed { .. } => false,
+            Self::Unavailable(_) | Self::Closed { .. } | Self::Undone => false,
         }
     }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod barrier;
 mod check;
 mod decision;
 mod engine;
@@ -34,6 +35,7 @@ pub use workflow_effects::{
 };
 pub use workflow_memo::{Error as MemoError, MAX_MEMO_KEY_LEN, Memo};
 
+pub use crate::barrier::Barrier;
 pub use crate::check::{Violation, ViolationKind};
 pub use crate::decision::Decision;
 pub use crate::engine::MAX_PRIORITIES;
@@ -47,7 +49,7 @@ pub use crate::runtime::{
     CancelOutcome, MAX_SIGNAL_ID_LEN, PauseOutcome, RedriveOptions, RedriveOutcome, ResumeOutcome, RunnerHandle,
     SignalOptions, SignalOutcome, WorkflowRuntime, WorkflowRuntimeBuilder,
 };
-pub use crate::settings::{MAX_QUEUE_NAME_LEN, Settings};
+pub use crate::settings::{CommitMode, MAX_QUEUE_NAME_LEN, Settings};
 pub use crate::spec::{
     MAX_HEADER_NAME_LEN, MAX_HEADER_VALUE_LEN, MAX_HEADERS, MAX_HEADERS_LEN, RESERVED_HEADER_PREFIX, RunSpec,
     SubmitOutcome,

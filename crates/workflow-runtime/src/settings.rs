@@ -49,9 +49,11 @@ pub struct Settings {
     pub retention: Option<Duration>,
     /// How much is written down of the steps of a run. The step that ended it.
     pub history: HistoryLevel,
+    /// When a step starts whose predecessor has just returned. Strict.
+    pub commit_mode: CommitMode,
     /// Whether the outcome of a step is written down before the commit that it leads to, so that a step whose commit is
     /// lost with its process is not executed again. Costs another durable commit per step; an outcome with more than
-    /// 512 KiB of staged effects is not written down. No.
+    /// 512 KiB of staged effects is not written down. Not together with pipelined commits. No.
     pub replay: bool,
     /// Whether the loop looks now and then for runs whose queue job an operator has removed, and lets them go on; takes
     /// a few hundredths of one core after the start. Yes.
@@ -62,6 +64,24 @@ pub struct Settings {
     pub inline_limit: usize,
     /// The largest payload, result and memo value, in bytes. 64 MiB.
     pub max_value_size: u64,
+}
+
+/// When a step of a run starts whose predecessor has just returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CommitMode {
+    /// Once the predecessor's commit is durable.
+    #[default]
+    Strict,
+    /// At once, at the speed of memory, while the commits of the steps before are in flight; what waits for a flight to
+    /// land commits as one. A crash, a cancel or a pause undoes the last steps, which are then executed again, or never:
+    /// right for steps that can be repeated. Before a step does something outside that must not happen on a branch that is
+    /// undone, it awaits [`Step::sync`](crate::Step::sync).
+    ///
+    /// Everything else is as in strict commits: what a call answers is durable, so is a value that a memo has stored, and
+    /// hooks are told of committed ends. A wait, a delay, an end, a failed attempt or a payload beyond `inline_limit` lets the steps before it
+    /// land first.
+    Pipelined,
 }
 
 impl Default for Settings {
@@ -82,6 +102,7 @@ impl Default for Settings {
             signal_ttl: Duration::from_secs(7 * 24 * 3600),
             retention: Some(Duration::from_secs(7 * 24 * 3600)),
             history: HistoryLevel::Ends,
+            commit_mode: CommitMode::Strict,
             replay: false,
             repair: true,
             hook_attempts: 20,
@@ -114,6 +135,10 @@ impl Settings {
         ensure(self.lease >= Duration::from_secs(1), || "lease must be at least 1 s".to_owned())?;
         ensure(self.inline_limit <= MAX_INLINE_LIMIT, || {
             format!("inline_limit is at most {MAX_INLINE_LIMIT} bytes, not {}", self.inline_limit)
+        })?;
+        ensure(!self.replay || self.commit_mode == CommitMode::Strict, || {
+            "replay writes down every outcome before the next step starts, which pipelined commits do not wait for"
+                .to_owned()
         })
     }
 }
@@ -181,6 +206,8 @@ mod tests {
         check(|s| s.max_attempts_per_step = u32::MAX, true);
         check(|s| s.step_timeout = Some(Duration::MAX), true);
         check(|s| s.lease = Duration::MAX, true);
+        check(|s| s.commit_mode = CommitMode::Pipelined, true);
+        check(|s| (s.commit_mode, s.replay) = (CommitMode::Pipelined, true), false);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use workflow_effects::{EffectsHandle, KvReadHandle};
 use workflow_memo::Memo;
 
-use crate::{Error, LeaseHandle};
+use crate::{Barrier, Error, LeaseHandle, Result};
 
 /// One call of a [`StepRunner`]: what to work on, and the handles to do it with.
 ///
@@ -38,13 +38,16 @@ pub struct Step {
     pub cancel_token: CancellationToken,
     /// The lease of the delivery.
     pub lease: LeaseHandle,
+    /// What [`sync`](Self::sync) waits for.
+    pub barrier: Barrier,
     /// Memoized work of this step of this run.
     pub memo: Memo,
     /// Memoized work of the whole run.
     pub run_memo: Memo,
     /// KV writes and deletes that commit together with this step's outcome.
     pub effects: EffectsHandle,
-    /// Committed application KV. It does not see what this step has staged.
+    /// Committed application KV. It does not see what this step has staged. With pipelined commits it sees what the
+    /// earlier steps of the run have committed, although a crash may still undo that.
     pub kv: KvReadHandle,
     /// The payload of the signal that ended the wait before this step; `None` when the wait timed out, or there was
     /// none. Every attempt of the step sees the same.
@@ -74,6 +77,7 @@ impl Step {
             max_attempts: 5,
             cancel_token: CancellationToken::new(),
             lease: LeaseHandle::detached(),
+            barrier: Barrier::detached(),
             memo: Memo::detached(),
             run_memo: Memo::detached(),
             effects: EffectsHandle::detached(),
@@ -81,6 +85,22 @@ impl Step {
             signal: None,
             signal_key: None,
         }
+    }
+
+    /// Waits until the steps before this one are durable, so that neither a crash nor a cancel nor a pause can undo what
+    /// this one stands on. Await it before an effect outside that must not happen on a branch that is undone: a payment,
+    /// a message. With strict commits it answers at once, since they are durable before the step starts; a
+    /// [memo](Memo::put) waits for the same by itself.
+    ///
+    /// It says nothing of this step, which may be executed again after a crash: the effect outside needs an idempotency
+    /// key as ever. Dropping the future has no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`EffectsError::Undone`](workflow_effects::Error::Undone), as [`Error::Effects`], when somebody has changed the run
+    /// meanwhile: return it with `?`; whatever the step returns then is discarded.
+    pub async fn sync(&self) -> Result<()> {
+        self.barrier.wait().await
     }
 
     /// Whether a transient failure now ends the run.

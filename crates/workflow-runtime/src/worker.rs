@@ -7,6 +7,7 @@ mod fetch;
 mod hand;
 mod housekeeping;
 mod notification;
+mod pipeline;
 mod replay;
 mod slots;
 mod trigger;

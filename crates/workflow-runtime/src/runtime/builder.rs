@@ -19,7 +19,7 @@ use crate::lease::Leases;
 use crate::port::QueuePort;
 use crate::reads::RunReads;
 use crate::retention::Ends;
-use crate::settings::Settings;
+use crate::settings::{CommitMode, Settings};
 use crate::signals::Turns;
 use crate::{HistoryLevel, Result, StepRunner, TerminalHook};
 
@@ -107,6 +107,8 @@ where
         cancel_grace: Duration,
         /// Sets [`Settings::history`].
         history: HistoryLevel,
+        /// Sets [`Settings::commit_mode`].
+        commit_mode: CommitMode,
         /// Sets [`Settings::replay`].
         replay: bool,
         /// Sets [`Settings::repair`].

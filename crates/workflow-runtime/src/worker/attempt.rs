@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,17 +15,18 @@ use workflow_core::{
     Action, ActiveRun, CancelGraceOver, Event, Failure, FailureKind, Outcome, Run, StepReturned, Timestamp, Transition,
     Value, cut_text,
 };
-use workflow_effects::{EffectsHandle, KvReadHandle, MemoScope, ObjectOwner, Seal, decode_run};
+use workflow_effects::{Committer, EffectsHandle, KvReadHandle, KvStore, MemoScope, ObjectOwner, Seal, decode_run};
 use workflow_memo::{Memo, MemoContext};
 
 use super::Stop;
 use super::backoff::Backoff;
 use super::delivery::{Attached, Delivery, NotCommitted};
 use super::hand::{Abandoned, Hand};
+use super::pipeline::Pipeline;
 use super::slots::Slot;
 use super::trigger::start_of_next;
 use crate::port::Clock;
-use crate::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, TerminalHook};
+use crate::{Barrier, Step, StepError, StepErrorKind, StepOutcome, StepRunner, TerminalHook};
 
 /// How a call of the user's code ended.
 pub(super) enum Called<T> {
@@ -156,7 +158,7 @@ where
             job_id = step.job_id
         );
         let called = {
-            let mut grace_over = pin!(self.cancel_grace_over(guard.token.clone()));
+            let mut grace_over = pin!(self.broken_off(guard.token.clone()));
             // A cancel that came before the call fires the token before the call.
             match grace_over.as_mut().now_or_never() {
                 Some(()) => Called::GraceOver,
@@ -174,10 +176,26 @@ where
             Called::HandedBack => self.hand_back().await,
             Called::LeaseLost => self.fail(CallFailed::lease_lost()).await,
             Called::GraceOver => {
+                self.land().await?;
                 let (attempt, now) = (self.attempt(), self.hand.engine.clock.now());
                 self.gathered = self.gather().await?;
                 self.commit_own(Event::CancelGraceOver(CancelGraceOver { attempt, now })).await
             }
+        }
+    }
+
+    /// Returns when the step in hand is to be broken off: the steps before it are undone, or a cancel's grace is over.
+    async fn broken_off(&self, token: CancellationToken) {
+        let undone = async {
+            match &self.pipeline {
+                Some(pipeline) => pipeline.undone().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = undone => {}
+            () = self.cancel_grace_over(token) => {}
         }
     }
 
@@ -207,7 +225,10 @@ where
         }
         match decode_run(&self.hand.run_id, record.map(AsRef::as_ref)) {
             Ok(Run::Active(run)) => {
-                run.cancel.is_none() && run.job == self.hand.job.job && run.step == self.active().step
+                let ours = self.active();
+                // With pipelined commits, steps land that were executed before the one in hand.
+                let is_ours = run.step == ours.step || run.revision < ours.revision;
+                run.cancel.is_none() && run.job == self.hand.job.job && is_ours
             }
             Ok(Run::Absent | Run::Ended(_)) | Err(_) => false,
         }
@@ -262,15 +283,24 @@ where
             memo: self.memo(MemoScope::Step(run.step), run.revision, &guard.seal),
             run_memo: self.memo(MemoScope::Run, run.revision, &guard.seal),
             effects,
-            kv: KvReadHandle::new(self.hand.engine.committer.kv().clone()),
+            barrier: self.pipeline.as_ref().map_or_else(Barrier::detached, Pipeline::barrier),
+            kv: KvReadHandle::new(self.branch()),
             signal: signal.map(Into::into),
             signal_key: run.signal.as_ref().map(|signal| signal.key.to_string()),
         }
     }
 
+    /// The store as the step in hand sees it.
+    fn branch(&self) -> Arc<dyn KvStore> {
+        match &self.pipeline {
+            Some(pipeline) => pipeline.branch(),
+            None => self.hand.engine.committer.kv().clone(),
+        }
+    }
+
     fn memo(&self, scope: MemoScope, revision: u64, seal: &Seal) -> Memo {
         Memo::new(MemoContext {
-            committer: self.hand.engine.committer.clone(),
+            committer: Committer::new(self.branch()),
             objects: self.hand.engine.reads.objects.clone(),
             keys: self.hand.engine.reads.keys.clone(),
             run_id: self.hand.run_id.clone(),
@@ -338,6 +368,8 @@ where
             // An end that somebody asked for lets the value go itself.
             Ok(transition) => transition.action == Action::Discard && !self.in_doubt,
             Err(NotCommitted::Refused(_)) => !self.in_doubt,
+            // Nothing was handed in.
+            Err(NotCommitted::Abandoned(Abandoned::Undone)) => !self.in_doubt,
             // Whether the commit was applied may be unknown: the object stays.
             Err(NotCommitted::Abandoned(_)) => false,
         };

@@ -5,20 +5,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tracing::{debug, error, info};
-use workflow_core::{Action, Attempt, Claimed, Event, HandedBack, Reason, Run, Timestamp, Transition, TurnCame, Value};
+use workflow_core::{
+    Action, Attempt, Claimed, Event, HandedBack, Reason, Run, StepReturned, Timestamp, Transition, TurnCame, Value,
+};
 use workflow_effects::{BellTarget, Commit, Read, Spec, StagedEffects};
 
 use super::Stop;
 use super::backoff::Backoff;
 use super::fetch::{Rung, bury};
 use super::hand::{Abandoned, Hand, HandedIn, finish};
+use super::pipeline::{Guards, Pipeline, Returned, Undone};
+use super::replay::Recorded;
 use super::slots::Slot;
 use crate::engine::Engine;
-use crate::lower::{Attempted, Lowering, lower};
+use crate::lower::{Attempted, Lowering, lower, released};
 use crate::port::Settlement;
 use crate::reads::Gathered;
 use crate::signals::{GatheredSlots, tell};
-use crate::{StepRunner, TerminalHook};
+use crate::{CommitMode, StepRunner, TerminalHook};
 
 /// While others wait for a slot, a run keeps its own for this long at most.
 const INLINE_TIME: Duration = Duration::from_secs(1);
@@ -34,6 +38,12 @@ pub(super) enum NotCommitted {
 impl From<Abandoned> for NotCommitted {
     fn from(abandoned: Abandoned) -> Self {
         Self::Abandoned(abandoned)
+    }
+}
+
+impl From<Undone> for NotCommitted {
+    fn from(undone: Undone) -> Self {
+        Self::Abandoned(undone.into())
     }
 }
 
@@ -62,6 +72,10 @@ pub(super) struct Delivery<R, H> {
     pub(super) started_at: Option<Timestamp>,
     /// The delivery whose outcome is replayed.
     pub(super) replayed: Option<u32>,
+    /// Where the commits of steps go that need not be durable before the next step starts. The first commit of a
+    /// delivery that follows a lost one, or comes after an undone flight, goes the strict way: so every delivery gets
+    /// at least one step further, and a step whose commit fails fails alone.
+    pub(super) pipeline: Option<Pipeline>,
     /// Whether a commit of the present event may have been applied without an answer: what it names has to stay.
     pub(super) in_doubt: bool,
 }
@@ -113,7 +127,9 @@ where
         };
         let inline = InlineBudget { steps: 0, since: engine.clock.now() };
         let slots = GatheredSlots::new();
-        Ok(Some(Self { hand, spec, gathered, slots, inline, started_at: None, replayed: None, in_doubt: false }))
+        let pipeline = (hand.job.deliveries == 1).then(|| new_pipeline(&hand)).flatten();
+        let (started_at, replayed, in_doubt) = (None, None, false);
+        Ok(Some(Self { hand, spec, gathered, slots, inline, started_at, replayed, pipeline, in_doubt }))
     }
 
     /// Reads the run again.
@@ -125,6 +141,17 @@ where
     /// Drives the run as far as this delivery carries it, and says how the delivery is settled.
     async fn run(mut self, slot: &mut Slot) -> Result<Settlement, Abandoned> {
         let mut recorded = self.recorded().await?;
+        let mut begun = self.claimed(recorded.as_ref()).await?;
+        loop {
+            match self.drive(begun, recorded.take(), slot).await {
+                Err(Abandoned::Undone) => begun = self.go_back().await?,
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Begins with what is recorded of the run.
+    async fn claimed(&mut self, recorded: Option<&Recorded>) -> Result<Transition, Abandoned> {
         let claimed = Event::Claimed(Claimed {
             incarnation: self.hand.incarnation,
             job: self.hand.job.job.clone(),
@@ -132,10 +159,38 @@ where
             max_attempts: self.spec.max_attempts,
             now: self.hand.engine.clock.now(),
             next_job: self.hand.engine.next_job(),
-            recorded: recorded.as_ref().map(|recorded| recorded.attempt.clone()),
+            recorded: recorded.map(|recorded| recorded.attempt.clone()),
             requeued: self.is_requeued().await?,
         });
-        let mut transition = self.commit_own(claimed).await?;
+        self.commit_own(claimed).await
+    }
+
+    /// Steps are undone that were executed before their predecessors had landed. The outcome of the first of them is
+    /// decided on again; without one the delivery begins anew.
+    async fn go_back(&mut self) -> Result<Transition, Abandoned> {
+        debug!(run_id = %self.hand.run_id, "the steps in flight are undone");
+        let refused = self.pipeline.take().and_then(|pipeline| pipeline.refused());
+        self.gathered = self.gather().await?;
+        let is_next = |returned: &Returned| match &self.gathered.run {
+            Run::Active(run) => run.step == returned.step && run.job == self.hand.job.job,
+            Run::Absent | Run::Ended(_) => false,
+        };
+        match refused.filter(is_next) {
+            Some(Returned { outcome, staged, now, inline, started_at, .. }) => {
+                self.started_at = started_at;
+                self.apply(outcome, Attached { staged, ..Attached::default() }, now, inline).await
+            }
+            None => self.claimed(None).await,
+        }
+    }
+
+    /// Does what `transition` says, and whatever follows from that in this delivery.
+    async fn drive(
+        &mut self,
+        mut transition: Transition,
+        mut recorded: Option<Recorded>,
+        slot: &mut Slot,
+    ) -> Result<Settlement, Abandoned> {
         loop {
             let claim = &self.hand.job.claim;
             transition = match transition.action {
@@ -242,6 +297,14 @@ where
             let retold = self.retold(&transition).await?;
             let commit = self.lower(&transition, attached);
             let record = commit.puts.first().map(|(_, record)| record.clone());
+            if let (Some(pipeline), Event::StepReturned(event), true) =
+                (&self.pipeline, &event, may_fly(&transition, &retold))
+            {
+                pipeline.take_in(commit, || self.returned(event, attached)).await?;
+                self.gathered = Gathered { run: transition.next.clone(), record };
+                return Ok(transition);
+            }
+            self.land().await?;
             match self.hand.hand_in(commit, &mut backoff).await? {
                 HandedIn::Applied => return Ok(self.committed(transition, record, retold)),
                 HandedIn::Refused(error) => return Err(NotCommitted::Refused(error)),
@@ -265,8 +328,26 @@ where
             info!(run_id = %self.hand.run_id, status = ?ended.status, step = ended.final_step, "run ended");
         }
         self.hand.engine.clean_up(&self.hand.run_id, &self.gathered.run, &transition, retold);
+        if transition.action == Action::Advance && self.pipeline.is_none() {
+            self.pipeline = new_pipeline(&self.hand);
+        }
         self.gathered = Gathered { run: transition.next.clone(), record };
         transition
+    }
+
+    /// What `event` tells of the step in hand.
+    fn returned(&self, event: &StepReturned, attached: &Attached) -> Returned {
+        let StepReturned { attempt, outcome, now, inline, .. } = event;
+        let (staged, started_at) = (attached.staged.clone(), self.started_at);
+        Returned { step: attempt.step, outcome: outcome.clone(), staged, now: *now, inline: *inline, started_at }
+    }
+
+    /// Waits until every step so far is durable.
+    pub(super) async fn land(&self) -> Result<(), Undone> {
+        match &self.pipeline {
+            Some(pipeline) => pipeline.landed().await,
+            None => Ok(()),
+        }
     }
 
     /// Reads the slots that a decision on `event` is about, and tells it what they hold.
@@ -322,4 +403,26 @@ where
             Run::Absent | Run::Active(_) => String::new(),
         }
     }
+}
+
+/// A pipeline for the steps of a delivery, where the runtime pipelines.
+fn new_pipeline<R, H>(hand: &Hand<R, H>) -> Option<Pipeline> {
+    let engine = &hand.engine;
+    (engine.settings.commit_mode == CommitMode::Pipelined).then(|| {
+        let (lease_lost, aborting) = (hand.lease.lost().clone(), hand.stop.aborting.clone());
+        Pipeline::new(engine.committer.clone(), Guards { clock: engine.clock.clone(), lease_lost, aborting })
+    })
+}
+
+/// Whether the next step may start before `transition` is durable: one that goes on at once, and neither names nor lets
+/// go an object.
+fn may_fly(transition: &Transition, retold: &[Value]) -> bool {
+    let names_no_object = match &transition.next {
+        Run::Active(run) => run.payload.object().is_none() && run.signal.is_none(),
+        Run::Absent | Run::Ended(_) => false,
+    };
+    transition.action == Action::Advance
+        && names_no_object
+        && retold.is_empty()
+        && released(transition).next().is_none()
 }

@@ -11,6 +11,7 @@ use super::Stop;
 use super::attempt::{CallFailed, Limits};
 use super::backoff::Backoff;
 use super::fetch::{Rung, settle};
+use super::pipeline::Undone;
 use super::slots::{Slot, Turn, next_turn};
 use crate::engine::Engine;
 use crate::lease::LeaseGuard;
@@ -41,8 +42,16 @@ pub(super) enum Abandoned {
     Closed,
     /// The loop stops and the store does not answer.
     Stopping,
+    /// Steps whose commits were in flight are undone: the delivery goes on from what is durable.
+    Undone,
     /// The run's rows do not read: its job is a dead letter.
     Corrupt(Error),
+}
+
+impl From<Undone> for Abandoned {
+    fn from(_: Undone) -> Self {
+        Self::Undone
+    }
 }
 
 /// What became of a commit that was handed in.

@@ -17,6 +17,7 @@ mod hostile;
 mod many_ended;
 mod overload;
 mod pipeline;
+mod pipelined;
 mod power_cut;
 mod reading;
 mod recovery;

@@ -14,6 +14,7 @@ mod interleave;
 mod listing;
 mod objects;
 mod pause;
+mod pipelined;
 #[cfg(feature = "property")]
 mod property;
 mod redrive;
