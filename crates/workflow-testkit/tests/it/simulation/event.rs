@@ -13,6 +13,8 @@ pub(crate) enum Event {
     Answered(u64, Op, Answer),
     /// The runner is called.
     Started(Attempt),
+    /// The runner has synced: what the step stands on is durable.
+    Synced(Attempt),
     /// The runner looks at a memo, and finds or stores this.
     Remembered { attempt: Attempt, memo: Memo, value: u64 },
     /// The runner does not find what the step before has committed.
@@ -49,6 +51,8 @@ pub(crate) struct Attempt {
     pub(crate) attempts: u32,
     pub(crate) payload: Vec<u8>,
     pub(crate) signal: Option<Vec<u8>>,
+    /// Whether the steps before it need not be durable.
+    pub(crate) may_run_ahead: bool,
 }
 
 /// A memo of the run, or of a step, with its key.
@@ -87,7 +91,7 @@ impl Event {
     pub(crate) fn subject(&self) -> Subject<'_> {
         match self {
             Self::Asked(_, op) | Self::Answered(_, op, _) => op.run_id().map_or(Subject::NoRun, Subject::Run),
-            Self::Started(attempt) | Self::Left(attempt, _) => Subject::Run(&attempt.run_id),
+            Self::Started(attempt) | Self::Synced(attempt) | Self::Left(attempt, _) => Subject::Run(&attempt.run_id),
             Self::Remembered { attempt, .. } | Self::Missing { attempt, .. } => Subject::Run(&attempt.run_id),
             Self::Told(_, end) => Subject::Run(&end.run_id),
             Self::Process(_) | Self::Checked(_) | Self::Calm | Self::Settled => Subject::AllRuns,
@@ -100,6 +104,15 @@ impl Event {
         match self.subject() {
             Subject::Run(run_id) => Some(run_id),
             Subject::NoRun | Subject::AllRuns => None,
+        }
+    }
+
+    /// The attempt whose start is durable by this.
+    pub(crate) fn durable_start(&self) -> Option<&Attempt> {
+        match self {
+            Self::Started(attempt) if !attempt.may_run_ahead => Some(attempt),
+            Self::Synced(attempt) => Some(attempt),
+            _ => None,
         }
     }
 
@@ -128,6 +141,7 @@ impl fmt::Display for Event {
             }
             Self::Remembered { attempt, memo, value } => write!(f, "{attempt} remembers a{value}, {memo:?}"),
             Self::Missing { attempt, key } => write!(f, "{attempt} does not find {key}"),
+            Self::Synced(attempt) => write!(f, "{attempt} has synced"),
             Self::Left(attempt, answer) => write!(f, "{attempt} answers {answer}"),
             Self::Told(number, end) => write!(f, "hook {number} of {} (call {}): {end}", end.run_id, end.call),
             Self::Process(process) => write!(f, "process: {process:?}"),

@@ -72,6 +72,8 @@ pub(crate) struct Promises {
     pub(crate) leases_hold: bool,
     /// An outcome that was written down is applied by whoever finds it.
     pub(crate) replay: bool,
+    /// What several steps of a run commit may land as one.
+    pub(crate) pipelined: bool,
 }
 
 /// All of them.

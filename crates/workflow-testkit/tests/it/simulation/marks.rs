@@ -43,6 +43,9 @@ pub(crate) enum Mark {
     AttemptsUsedUp,
     DeliveryLost,
     LateAnswer,
+    StepsLandedTogether,
+    StepUndone,
+    Synced,
     MemoSeenAgain,
     LargeValue,
     HookCalledAgain,
@@ -54,7 +57,7 @@ pub(crate) enum Mark {
 
 impl Mark {
     /// All of them.
-    pub(crate) const ALL: [Self; 36] = [
+    pub(crate) const ALL: [Self; 39] = [
         Self::CommitRefused,
         Self::Resubmitted,
         Self::ResubmittedDuringRemoval,
@@ -84,6 +87,9 @@ impl Mark {
         Self::AttemptsUsedUp,
         Self::DeliveryLost,
         Self::LateAnswer,
+        Self::StepsLandedTogether,
+        Self::StepUndone,
+        Self::Synced,
         Self::MemoSeenAgain,
         Self::LargeValue,
         Self::HookCalledAgain,
@@ -111,8 +117,8 @@ struct Seen {
     redrives: BTreeSet<String>,
     /// The run ids that were ever used.
     submitted: BTreeSet<String>,
-    /// The latest attempt of each step, by the call that submitted its run.
-    latest: BTreeMap<(u64, u32), u64>,
+    /// The latest attempt of each step, by the call that submitted its run, and in which process it was.
+    latest: BTreeMap<(u64, u32), (u64, u64)>,
     told: BTreeMap<u64, u64>,
 }
 
@@ -181,6 +187,7 @@ impl Marks {
                     before.step == after.step && after.attempts.lost > before.attempts.lost,
                     Mark::DeliveryLost,
                 );
+                self.note_if(before.step + 1 < after.step, Mark::StepsLandedTogether);
                 let backs_off = matches!(after.phase, Phase::BackingOff { .. });
                 self.note_if(backs_off && !matches!(before.phase, Phase::BackingOff { .. }), Mark::AttemptFailed);
             }
@@ -203,10 +210,16 @@ impl Marks {
         match event {
             Event::Answered(_, op, answer) => self.answered(op, answer),
             Event::Asked(_, Op::Redrive { run_id, .. }) => drop(self.seen.redrives.insert(run_id.clone())),
-            Event::Started(attempt) => drop(self.seen.latest.insert((attempt.call, attempt.step), attempt.number)),
+            Event::Started(attempt) => {
+                let process = self.seen.processes;
+                let before = self.seen.latest.insert((attempt.call, attempt.step), (attempt.number, process));
+                let is_again = before.is_some_and(|(_, before)| before == process) && attempt.attempts == 1;
+                self.note_if(is_again && attempt.may_run_ahead, Mark::StepUndone);
+            }
+            Event::Synced(attempt) => self.note_if(attempt.may_run_ahead, Mark::Synced),
             Event::Left(attempt, _) => {
-                let latest = self.seen.latest.get(&(attempt.call, attempt.step));
-                self.note_if(latest != Some(&attempt.number), Mark::LateAnswer);
+                let latest = self.seen.latest.get(&(attempt.call, attempt.step)).map(|(number, _)| *number);
+                self.note_if(latest != Some(attempt.number), Mark::LateAnswer);
             }
             Event::Remembered { attempt, value, .. } => self.note_if(attempt.number != *value, Mark::MemoSeenAgain),
             Event::Told(_, end) => {

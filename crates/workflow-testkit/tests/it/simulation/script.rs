@@ -12,6 +12,8 @@ const LAST_STEP: u32 = 5;
 /// One step.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
+    /// Waits until the steps before it are durable.
+    pub(crate) syncs: bool,
     pub(crate) memo: bool,
     pub(crate) run_memo: bool,
     pub(crate) takes: Duration,
@@ -46,14 +48,23 @@ impl Script {
     /// Step `step` of the runs whose header says `script`.
     pub(crate) fn of(script: u64, step: u32) -> Self {
         let mut chance = Chance::of(script.wrapping_add(u64::from(step).wrapping_mul(0x1_0000_0001)));
-        Self {
+        let drawn = Self {
+            syncs: chance.below(3) == 0,
             memo: chance.below(2) == 0,
             run_memo: chance.below(6) == 0,
             takes: takes(&mut chance),
             failures: if chance.below(6) == 0 { 1 + chance.below(3) as u32 } else { 0 },
             then: if step == LAST_STEP { Then::Succeed } else { Then::draw(&mut chance) },
             has_large_payload: chance.below(8) == 0,
-        }
+        };
+        if script.is_multiple_of(4) { drawn.hurried() } else { drawn }
+    }
+
+    /// The same without anything that takes time, so that what can run ahead does.
+    fn hurried(self) -> Self {
+        let then = if matches!(self.then, Then::GoOnAfter(_) | Then::Wait { .. }) { Then::GoOn } else { self.then };
+        let (syncs, memo, run_memo, has_large_payload) = (false, false, false, false);
+        Self { syncs, memo, run_memo, takes: Duration::ZERO, failures: 0, then, has_large_payload }
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Workload {
     pub(crate) disk: MemoryDisk,
     /// Told when a step kills its process.
     pub(crate) killed: Arc<Notify>,
+    /// Whether steps start before their predecessors are durable.
+    pub(crate) pipelined: bool,
 }
 
 /// The headers of the submission with this number.
@@ -74,6 +76,7 @@ impl StepRunner for Workload {
             attempts: step.attempts,
             payload: step.payload.clone(),
             signal: step.signal.clone(),
+            may_run_ahead: self.pipelined,
         };
         self.witness.tell(Event::Started(attempt.clone()));
         let answer = self.carry_out(step, &attempt).await;
@@ -89,6 +92,10 @@ impl StepRunner for Workload {
 impl Workload {
     async fn carry_out(&self, step: &Step, attempt: &Attempt) -> Result<StepOutcome, StepError> {
         let script = Script::of(number(&step.headers, "script"), step.step_number);
+        if script.syncs {
+            step.sync().await?;
+            self.witness.tell(Event::Synced(attempt.clone()));
+        }
         self.look_back(step, attempt).await?;
         self.remember(step, attempt, &script, "first").await?;
         step.effects.put(log_key(attempt.call, attempt.step, attempt.number), "")?;

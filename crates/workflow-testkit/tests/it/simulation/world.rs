@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use workflow_core::Phase;
 use workflow_effects::KeySpace;
-use workflow_runtime::{HistoryLevel, RetryPolicy, RunnerHandle, WorkflowRuntime};
+use workflow_runtime::{CommitMode, HistoryLevel, RetryPolicy, RunnerHandle, WorkflowRuntime};
 use workflow_testkit::{
     Chance, ClockStep, FaultyPort, FaultyStore, MemoryDisk, Plan, PortCalls, PortFault, PortPlan, PowerCut, When,
 };
@@ -86,6 +86,7 @@ struct Tuning {
     signal_ttl: Duration,
     history: HistoryLevel,
     replay: bool,
+    pipelined: bool,
     /// Operators remove jobs that are needed, and the loop looks for them.
     repair: bool,
     inline_steps: u32,
@@ -112,6 +113,7 @@ impl World {
             signal_ttl: tuning.signal_ttl,
             leases_hold: !faults.port && !faults.disk,
             replay: tuning.replay,
+            pipelined: tuning.pipelined,
         };
         let witness = Witness::new(disk.clone(), committed, invariants::all(promises));
         let drawn = Drawn::new(chance.split());
@@ -120,6 +122,7 @@ impl World {
             drawn: drawn.clone(),
             disk: disk.clone(),
             killed: Arc::new(Notify::new()),
+            pipelined: tuning.pipelined,
         };
         let users = Users::new(witness.clone(), drawn, disk.clone(), tuning.repair);
         Self { faults, chance, tuning, disk, objects, witness, workload, users, left: Vec::new() }
@@ -147,7 +150,8 @@ impl World {
     }
 
     fn build(&mut self, port: &FaultyPort, store: &FaultyStore) -> Runtime {
-        let Tuning { retention, signal_ttl, history, replay, repair, inline_steps } = self.tuning;
+        let Tuning { retention, signal_ttl, history, replay, pipelined, repair, inline_steps } = self.tuning;
+        let commit_mode = if pipelined { CommitMode::Pipelined } else { CommitMode::Strict };
         let (port, store) = (Arc::new(port.clone()), Arc::new(store.clone()));
         let retries = RetryPolicy { base: Duration::from_millis(100), ..RetryPolicy::default() };
         WorkflowRuntime::over(port, store, self.workload.clone(), self.workload.clone())
@@ -157,6 +161,7 @@ impl World {
             .retention(retention)
             .signal_buffer(6, signal_ttl)
             .history(history)
+            .commit_mode(commit_mode)
             .replay(replay)
             .repair(repair)
             .inline_steps(inline_steps)
@@ -349,12 +354,14 @@ fn requests(port: &FaultyPort) -> u64 {
 impl Tuning {
     fn draw(chance: &mut Chance) -> Self {
         let seconds = |chance: &mut Chance, of: [u64; 4]| Duration::from_secs(of[chance.below(4) as usize]);
+        let (pipelined, replay) = [(true, false), (false, true), (false, false)][chance.below(3) as usize];
         Self {
             retention: seconds(chance, [1, 5, 20, 3_600]),
             signal_ttl: seconds(chance, [10, 20, 30, 40]),
             history: [HistoryLevel::Off, HistoryLevel::Ends, HistoryLevel::Full, HistoryLevel::Full]
                 [chance.below(4) as usize],
-            replay: chance.below(3) == 0,
+            replay,
+            pipelined,
             repair: chance.below(2) == 0,
             inline_steps: [0, 2, 32, 32][chance.below(4) as usize],
         }

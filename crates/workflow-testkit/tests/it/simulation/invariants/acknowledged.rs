@@ -64,8 +64,7 @@ impl Invariant for Acknowledged {
                 self.calls.answer(op, answer, self.landed);
                 self.check_answer(*number, op, answer, now)
             }
-            Event::Started(attempt) => self.check_start(attempt, now),
-            _ => Ok(()),
+            event => event.durable_start().map_or(Ok(()), |attempt| self.check_start(attempt, now)),
         };
         checked.map_err(|what| Broken::new(NAME, event.run_id(), what))
     }

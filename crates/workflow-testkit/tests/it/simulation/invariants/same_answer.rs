@@ -22,7 +22,7 @@ pub(super) struct SameAnswer {
     memos: BTreeMap<(u64, Memo), Seen>,
     /// The latest attempt of each step.
     latest: BTreeMap<(u64, u32), u64>,
-    /// Attempts that began when they were late already.
+    /// Attempts that began when they were late already, or before what they stand on was durable.
     late: BTreeSet<u64>,
 }
 
@@ -55,15 +55,19 @@ impl Invariant for SameAnswer {
 
     fn told(&mut self, event: &Event, now: &Now<'_>) -> Result<(), Broken> {
         let (attempt, checked) = match event {
-            Event::Started(attempt) => {
-                if now.store.is_late(attempt) {
+            Event::Started(attempt) | Event::Synced(attempt) => {
+                let is_durable = event.durable_start().is_some();
+                if !is_durable || now.store.is_late(attempt) {
                     self.late.insert(attempt.number);
                 } else {
+                    self.late.remove(&attempt.number);
                     self.latest.insert((attempt.call, attempt.step), attempt.number);
                 }
-                (attempt, self.check_start(attempt))
+                (attempt, if is_durable { self.check_start(attempt) } else { Ok(()) })
             }
             Event::Remembered { attempt, memo, value } => (attempt, self.check_memo(attempt, *memo, *value)),
+            // It has run ahead of what is undone by now.
+            Event::Missing { attempt, .. } if attempt.may_run_ahead && now.store.is_late(attempt) => return Ok(()),
             Event::Missing { attempt, key } => (attempt, Err(format!("what was committed before is not there: {key}"))),
             _ => return Ok(()),
         };

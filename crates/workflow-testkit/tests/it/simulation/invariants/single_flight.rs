@@ -30,7 +30,7 @@ impl SingleFlight {
 impl Invariant for SingleFlight {
     fn landed(&mut self, landed: &Landed, now: &Now<'_>) -> Result<(), Broken> {
         for run in &landed.runs {
-            check_revision(run).map_err(|what| Broken::new(NAME, Some(&run.run_id), what))?;
+            self.check_revision(run).map_err(|what| Broken::new(NAME, Some(&run.run_id), what))?;
         }
         for change in &landed.changes {
             match &change.row {
@@ -51,6 +51,20 @@ impl Invariant for SingleFlight {
 }
 
 impl SingleFlight {
+    /// Each commit that writes a record goes on from the record before, for each of its steps.
+    fn check_revision(&self, run: &RunChange) -> Result<(), String> {
+        let (before, after) = (&run.before, &run.after);
+        let transitions = if self.promises.pipelined { u64::from(steps_of(run).max(1)) } else { 1 };
+        match (before.incarnation(), after.incarnation()) {
+            (Some(of), Some(to)) if of != to => Err("one submission takes the place of another".to_owned()),
+            (Some(_), Some(_)) if after.revision() != before.revision() + transitions => {
+                let (before, after) = (before.revision(), after.revision());
+                Err(format!("a commit that knew another record: revision {after} follows revision {before}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What an attempt staged is applied by the commit that moves its run on, once.
     fn check_log(&mut self, call: u64, step: u32, attempt: u64, landed: &Landed, now: &Now<'_>) -> Result<(), Broken> {
         let of_call = |run: &&RunChange| run.before.incarnation().and_then(|of| now.store.call(of)) == Some(call);
@@ -62,11 +76,12 @@ impl SingleFlight {
         let Run::Active(before) = &run.before else {
             return broken(format!("a{attempt} of step {step} commits and the run was not active"));
         };
-        if before.step != step {
+        if !(before.step..before.step + steps_of(run).max(1)).contains(&step) {
             return broken(format!("a{attempt} of step {step} commits when the run is at step {}", before.step));
         }
         // Of an outcome that was written down, another attempt applies the effects.
-        let is_over = self.attempts.get(&attempt).is_some_and(|number| *number <= before.attempts.used);
+        let is_first = step == before.step;
+        let is_over = is_first && self.attempts.get(&attempt).is_some_and(|number| *number <= before.attempts.used);
         if is_over && !self.promises.replay {
             return broken(format!("a{attempt} of step {step} commits after it was counted as lost"));
         }
@@ -77,16 +92,11 @@ impl SingleFlight {
     }
 }
 
-/// Each commit that writes a record goes on from the record before.
-fn check_revision(run: &RunChange) -> Result<(), String> {
-    let (before, after) = (&run.before, &run.after);
-    match (before.incarnation(), after.incarnation()) {
-        (Some(of), Some(to)) if of != to => Err("one submission takes the place of another".to_owned()),
-        (Some(_), Some(_)) if after.revision() != before.revision() + 1 => {
-            let (before, after) = (before.revision(), after.revision());
-            Err(format!("a commit that knew another record: revision {after} follows revision {before}"))
-        }
-        _ => Ok(()),
+/// How many steps the commit has moved an active run on by.
+fn steps_of(run: &RunChange) -> u32 {
+    match (&run.before, &run.after) {
+        (Run::Active(before), Run::Active(after)) => after.step.saturating_sub(before.step),
+        _ => 0,
     }
 }
 
