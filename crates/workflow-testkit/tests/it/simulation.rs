@@ -1,6 +1,7 @@
 //! Our own proof: random users call everything that a runtime offers, runs do everything that a run can, and processes
 //! meet every fault. Then the faults stop, and everything ends. All the while the invariants watch.
 
+mod answer;
 mod committed;
 mod event;
 mod invariants;

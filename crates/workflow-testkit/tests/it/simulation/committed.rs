@@ -128,6 +128,11 @@ impl Committed {
         self.runs.iter().filter(|(_, run)| is_so(run)).map(|(run_id, _)| run_id.clone()).collect()
     }
 
+    /// The calls that submitted the runs that there are.
+    pub(crate) fn calls(&self) -> Vec<u64> {
+        self.runs.values().filter_map(|run| self.call(run.incarnation()?)).collect()
+    }
+
     /// The runs that have not ended.
     pub(crate) fn active(&self) -> impl Iterator<Item = (&String, &ActiveRun)> {
         self.runs.iter().filter_map(|(run_id, run)| match run {
@@ -158,6 +163,11 @@ impl Committed {
     pub(crate) fn owes_hooks(&self) -> bool {
         let is_owed = |row: Row| matches!(row, Row::Stored(StoredKey::Owned(_, _, OwnedRow::Notification(_))));
         self.reserved().any(|(_, row)| is_owed(row))
+    }
+
+    /// What this submission of a run said.
+    pub(crate) fn spec(&self, incarnation: Incarnation) -> Option<&Spec> {
+        self.specs.get(&incarnation)
     }
 
     /// The call that this submission of a run was.

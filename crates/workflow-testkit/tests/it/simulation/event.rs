@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::op::{Answer, End, Op};
+use super::answer::{Answer, End};
+use super::op::Op;
 
 /// An event.
 #[derive(Clone, Debug)]

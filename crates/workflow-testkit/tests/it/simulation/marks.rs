@@ -1,104 +1,21 @@
 //! Marks: cases that a simulation is there for. How often each was reached is counted, so that a test can tell that it
 //! was.
 
+mod mark;
+mod meanwhile;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use workflow_core::{ActiveRun, EndedRun, Incarnation, Phase, Run, RunState, Status};
 use workflow_effects::{Index, StoredKey};
 
+pub(crate) use self::mark::Mark;
+use self::meanwhile::Meanwhile;
+use super::answer::Answer;
 use super::committed::{Committed, Landed, Row, RunChange};
 use super::event::{Event, Process};
-use super::op::{Answer, Op};
-
-/// An interesting case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Mark {
-    CommitRefused,
-    Resubmitted,
-    ResubmittedDuringRemoval,
-    SubmittedTwice,
-    InputMismatch,
-    SignalDelivered,
-    SignalBuffered,
-    SignalTwice,
-    SignalTakenFromBuffer,
-    SignalWhilePaused,
-    WaitTimedOut,
-    WaitOnTakenKey,
-    CancelledAtOnce,
-    CancelledWhileRunning,
-    CancelledBeforeItsStart,
-    Paused,
-    PausedWhileRunning,
-    Resumed,
-    Redriven,
-    RedrivenFromEarlier,
-    RedrivenAfterCrash,
-    RequeuedByOperator,
-    Forgotten,
-    ForgottenTooEarly,
-    Removed,
-    AttemptFailed,
-    AttemptsUsedUp,
-    DeliveryLost,
-    LateAnswer,
-    StepsLandedTogether,
-    StepUndone,
-    Synced,
-    MemoSeenAgain,
-    LargeValue,
-    HookCalledAgain,
-    ProcessDied,
-    ProcessKilled,
-    ProcessFenced,
-    ShutDown,
-}
-
-impl Mark {
-    /// All of them.
-    pub(crate) const ALL: [Self; 39] = [
-        Self::CommitRefused,
-        Self::Resubmitted,
-        Self::ResubmittedDuringRemoval,
-        Self::SubmittedTwice,
-        Self::InputMismatch,
-        Self::SignalDelivered,
-        Self::SignalBuffered,
-        Self::SignalTwice,
-        Self::SignalTakenFromBuffer,
-        Self::SignalWhilePaused,
-        Self::WaitTimedOut,
-        Self::WaitOnTakenKey,
-        Self::CancelledAtOnce,
-        Self::CancelledWhileRunning,
-        Self::CancelledBeforeItsStart,
-        Self::Paused,
-        Self::PausedWhileRunning,
-        Self::Resumed,
-        Self::Redriven,
-        Self::RedrivenFromEarlier,
-        Self::RedrivenAfterCrash,
-        Self::RequeuedByOperator,
-        Self::Forgotten,
-        Self::ForgottenTooEarly,
-        Self::Removed,
-        Self::AttemptFailed,
-        Self::AttemptsUsedUp,
-        Self::DeliveryLost,
-        Self::LateAnswer,
-        Self::StepsLandedTogether,
-        Self::StepUndone,
-        Self::Synced,
-        Self::MemoSeenAgain,
-        Self::LargeValue,
-        Self::HookCalledAgain,
-        Self::ProcessDied,
-        Self::ProcessKilled,
-        Self::ProcessFenced,
-        Self::ShutDown,
-    ];
-}
+use super::op::Op;
 
 /// How often each case was reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,6 +37,7 @@ struct Seen {
     /// The latest attempt of each step, by the call that submitted its run, and in which process it was.
     latest: BTreeMap<(u64, u32), (u64, u64)>,
     told: BTreeMap<u64, u64>,
+    meanwhile: Meanwhile,
 }
 
 impl Marks {
@@ -149,11 +67,17 @@ impl Marks {
 
     pub(crate) fn landed(&mut self, landed: &Landed, store: &Committed) {
         for run in &landed.runs {
+            if run.before.state() != run.after.state() {
+                self.seen.meanwhile.run_moved();
+            }
             self.run_changed(run, landed, store);
         }
         for change in &landed.changes {
             let is_mark = matches!(change.row, Row::Stored(StoredKey::Objects(..) | StoredKey::SignalObjects(_)));
             self.note_if(is_mark && change.before.is_none(), Mark::LargeValue);
+            if let (Row::Stored(StoredKey::BufferedSignal(key, _)), Some(_)) = (&change.row, &change.after) {
+                self.seen.meanwhile.signal_came(key.as_str());
+            }
         }
     }
 
@@ -208,8 +132,12 @@ impl Marks {
 
     pub(crate) fn told(&mut self, event: &Event) {
         match event {
-            Event::Answered(_, op, answer) => self.answered(op, answer),
+            Event::Answered(number, op, answer) => {
+                self.answered(op, answer);
+                self.answered_beside(*number, answer);
+            }
             Event::Asked(_, Op::Redrive { run_id, .. }) => drop(self.seen.redrives.insert(run_id.clone())),
+            Event::Asked(number, op) => self.seen.meanwhile.asked(*number, op),
             Event::Started(attempt) => {
                 let process = self.seen.processes;
                 let before = self.seen.latest.insert((attempt.call, attempt.step), (attempt.number, process));
@@ -244,6 +172,16 @@ impl Marks {
         }
     }
 
+    /// What an answer may have missed.
+    fn answered_beside(&mut self, number: u64, answer: &Answer) {
+        let is_disturbed = self.seen.meanwhile.answered(number);
+        match answer {
+            Answer::Cleared(1..) => self.note_if(is_disturbed, Mark::SignalSentDuringClear),
+            Answer::Listed(_) | Answer::Counted(_) => self.note_if(is_disturbed, Mark::RunMovedDuringListing),
+            _ => {}
+        }
+    }
+
     fn answered(&mut self, op: &Op, answer: &Answer) {
         let mark = match (op, answer) {
             (_, Answer::Known) => Mark::SubmittedTwice,
@@ -256,6 +194,13 @@ impl Marks {
             (_, Answer::Paused) => Mark::Paused,
             (_, Answer::Finishing) => Mark::PausedWhileRunning,
             (_, Answer::Resumed) => Mark::Resumed,
+            (_, Answer::Cleared(1..)) => Mark::SignalsCleared,
+            (_, Answer::Kept(signals)) if !signals.is_empty() => Mark::SignalsShown,
+            (Op::List(filter, _), Answer::Listed(runs)) if !runs.is_empty() => match filter.header {
+                Some(_) => Mark::RunsListedByHeader,
+                None => Mark::RunsListed,
+            },
+            (_, Answer::Counted(1..)) => Mark::RunsCounted,
             (_, Answer::Forgotten) => Mark::Forgotten,
             (Op::Forget(_), Answer::Refused(_) | Answer::Failed(_)) => Mark::ForgottenTooEarly,
             _ => return,

@@ -1,5 +1,8 @@
 //! Users: they call everything that a runtime offers, at random, several at a time.
 
+mod listings;
+mod outcomes;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,15 +11,14 @@ use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 use workflow_core::{ActiveRun, Phase, Run, Status};
 use workflow_runtime::port::{Clock, JobState};
-use workflow_runtime::{
-    CancelOutcome, Error, PauseOutcome, RedriveOptions, RedriveOutcome, ResumeOutcome, RunSpec, SignalOptions,
-    SignalOutcome, WorkflowRuntime,
-};
+use workflow_runtime::{Error, RedriveOptions, RunSpec, SignalOptions, WorkflowRuntime};
 use workflow_testkit::MemoryDisk;
 
+use self::outcomes::{cancelled, paused, redriven, resumed, signalled};
+use super::answer::{Answer, End};
 use super::committed::Committed;
 use super::event::Event;
-use super::op::{Answer, End, Op};
+use super::op::Op;
 use super::script::KEYS;
 use super::witness::Witness;
 use super::workload::{Workload, bytes, headers};
@@ -84,7 +86,7 @@ impl Users {
 
     fn draw(&self) -> Op {
         let any = |_: &Run| true;
-        match self.drawn.below(100) {
+        match self.drawn.below(112) {
             0..=25 => self.submission(format!("r{}", self.drawn.below(RUNS))),
             26..=46 => self.signal(),
             47..=51 => Op::Cancel(self.run_id(|run| matches!(run, Run::Active(_)))),
@@ -98,7 +100,11 @@ impl Users {
             81..=86 => Op::Forget(self.run_id(|run| matches!(run, Run::Ended(_)))),
             87..=91 => Op::End(self.run_id(any)),
             92..=95 => Op::Wait(self.run_id(any)),
-            99 if self.may_remove => Op::Remove,
+            96..=99 => Op::Clear(self.key()),
+            100..=102 => Op::Kept(self.key()),
+            103..=105 => Op::List(self.filter(), self.order()),
+            106..=107 => Op::Count(self.filter()),
+            108 if self.may_remove => Op::Remove,
             _ => Op::Requeue,
         }
     }
@@ -133,11 +139,15 @@ impl Users {
         let key = match self.drawn.below(12) {
             0 => "nobody".to_owned(),
             1..=6 if !waited_for.is_empty() => waited_for[self.drawn.below(waited_for.len() as u64) as usize].clone(),
-            _ => KEYS[self.drawn.below(KEYS.len() as u64) as usize].to_owned(),
+            _ => self.key(),
         };
         let id = (self.drawn.below(8) > 0).then(|| self.witness.number());
         told.signals.extend(id.map(|id| (key.clone(), id)));
         Op::Signal { key, id }
+    }
+
+    fn key(&self) -> String {
+        KEYS[self.drawn.below(KEYS.len() as u64) as usize].to_owned()
     }
 
     async fn ask(&self, runtime: &Runtime, number: u64, op: &Op) -> workflow_runtime::Result<Answer> {
@@ -151,6 +161,10 @@ impl Users {
                 let options = SignalOptions { id: id.map(|id| id.to_string()) };
                 signalled(runtime.signal_with(key, payload, options).await?)
             }
+            Op::Clear(key) => Answer::Cleared(runtime.clear_signal(key).await?),
+            Op::Kept(key) => listings::kept(runtime, key).await?,
+            Op::List(filter, order) => listings::listed(runtime, filter, *order).await?,
+            Op::Count(filter) => Answer::Counted(runtime.count(filter.clone()).await?),
             Op::Cancel(run_id) => cancelled(runtime.cancel(run_id, Some(format!("call {number}"))).await?),
             Op::Pause(run_id) => paused(runtime.pause(run_id).await?),
             Op::Resume(run_id) => resumed(runtime.resume(run_id).await?),
@@ -217,53 +231,4 @@ impl Users {
 
 fn is_waiting(run: &Run) -> bool {
     matches!(run, Run::Active(ActiveRun { phase: Phase::Waiting { .. }, .. }))
-}
-
-fn signalled(outcome: SignalOutcome) -> Answer {
-    match outcome {
-        SignalOutcome::Delivered => Answer::Delivered,
-        SignalOutcome::Buffered => Answer::Buffered,
-        SignalOutcome::Duplicate => Answer::Duplicate,
-        other => unreachable!("{other:?}"),
-    }
-}
-
-fn cancelled(outcome: CancelOutcome) -> Answer {
-    match outcome {
-        CancelOutcome::Ended => Answer::Ended,
-        CancelOutcome::Requested => Answer::Requested,
-        CancelOutcome::AlreadyEnded(end) => Answer::Over(End::of(&end)),
-        CancelOutcome::NotFound => Answer::Nothing,
-        other => unreachable!("{other:?}"),
-    }
-}
-
-fn paused(outcome: PauseOutcome) -> Answer {
-    match outcome {
-        PauseOutcome::Paused => Answer::Paused,
-        PauseOutcome::Finishing => Answer::Finishing,
-        PauseOutcome::AlreadyEnded(end) => Answer::Over(End::of(&end)),
-        PauseOutcome::NotFound => Answer::Nothing,
-        other => unreachable!("{other:?}"),
-    }
-}
-
-fn resumed(outcome: ResumeOutcome) -> Answer {
-    match outcome {
-        ResumeOutcome::Resumed => Answer::Resumed,
-        ResumeOutcome::NotPaused => Answer::NotPaused,
-        ResumeOutcome::AlreadyEnded(end) => Answer::Over(End::of(&end)),
-        ResumeOutcome::NotFound => Answer::Nothing,
-        other => unreachable!("{other:?}"),
-    }
-}
-
-fn redriven(outcome: RedriveOutcome) -> Answer {
-    match outcome {
-        RedriveOutcome::Redriven => Answer::Redriven,
-        RedriveOutcome::Active => Answer::Active,
-        RedriveOutcome::Succeeded(end) => Answer::Over(End::of(&end)),
-        RedriveOutcome::NotFound => Answer::Nothing,
-        other => unreachable!("{other:?}"),
-    }
 }

@@ -10,14 +10,16 @@ use tokio::sync::Notify;
 use workflow_runtime::{RunOutcome, Step, StepError, StepOutcome, StepRunner, TerminalEffects, TerminalHook, Trigger};
 use workflow_testkit::MemoryDisk;
 
+use super::answer::End;
 use super::event::{Attempt, Event, Memo};
-use super::op::End;
 use super::script::{Script, Then};
 use super::witness::Witness;
 use crate::faults::Drawn;
 
 /// The length of a value that is stored as an object.
 const LARGE: usize = 300;
+/// How many kinds of runs there are, by a header.
+pub(crate) const KINDS: u64 = 3;
 
 /// The runner and the hook. Clones are the same.
 #[derive(Clone)]
@@ -33,7 +35,8 @@ pub(crate) struct Workload {
 
 /// The headers of the submission with this number.
 pub(crate) fn headers(call: u64, script: u64) -> HashMap<String, String> {
-    HashMap::from([("call".to_owned(), call.to_string()), ("script".to_owned(), script.to_string())])
+    let headers = [("call", call), ("script", script), ("kind", call % KINDS)];
+    headers.map(|(name, value)| (name.to_owned(), value.to_string())).into()
 }
 
 /// The call that submitted a run with these headers.

@@ -1,6 +1,9 @@
 //! O1: what a call has acknowledged is durable when it answers, and stays so for as long as it was promised to.
 
+mod buffers;
 mod calls;
+mod listings;
+mod past;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -9,11 +12,14 @@ use workflow_core::{EndedRun, Incarnation, Run, Status};
 use workflow_runtime::ViolationKind;
 
 use self::calls::Calls;
+use self::listings::Asked;
+use self::past::Past;
 use self::signals::Signals;
 use super::{Broken, Invariant, Now, Promises, found};
+use crate::simulation::answer::{Answer, End};
 use crate::simulation::committed::{Landed, RunChange};
-use crate::simulation::event::{Attempt, Event};
-use crate::simulation::op::{Answer, End, Op};
+use crate::simulation::event::{Attempt, Event, Process};
+use crate::simulation::op::Op;
 
 const NAME: &str = "O1 acknowledged";
 
@@ -22,8 +28,7 @@ pub(super) struct Acknowledged {
     promises: Promises,
     /// The number of the last commit.
     landed: u64,
-    /// How each run was from which commit on.
-    states: BTreeMap<String, Vec<(u64, Run)>>,
+    past: Past,
     calls: Calls,
     /// The runs whose pause was acknowledged, with the step that may still start.
     paused: BTreeMap<String, (Incarnation, Option<u32>)>,
@@ -32,8 +37,8 @@ pub(super) struct Acknowledged {
 
 impl Acknowledged {
     pub(super) fn new(promises: Promises) -> Self {
-        let (states, calls, paused) = Default::default();
-        Self { promises, landed: 0, states, calls, paused, signals: Signals::new(promises.signal_ttl) }
+        let (past, calls, paused) = Default::default();
+        Self { promises, landed: 0, past, calls, paused, signals: Signals::new(promises.signal_ttl) }
     }
 }
 
@@ -47,9 +52,9 @@ impl Invariant for Acknowledged {
             if !matches!(&run.after, Run::Active(after) if after.paused) {
                 self.paused.remove(&run.run_id);
             }
-            self.states.entry(run.run_id.clone()).or_default().push((landed.number, run.after.clone()));
+            self.past.land(landed.number, run);
         }
-        self.signals.landed(landed, now).map_err(|what| Broken::new(NAME, None, what))
+        self.signals.landed(landed, &self.calls.clears, now).map_err(|what| Broken::new(NAME, None, what))
     }
 
     fn told(&mut self, event: &Event, now: &Now<'_>) -> Result<(), Broken> {
@@ -61,8 +66,13 @@ impl Invariant for Acknowledged {
                 Ok(())
             }
             Event::Answered(number, op, answer) => {
+                let checked = self.check_answer(*number, op, answer, now);
                 self.calls.answer(op, answer, self.landed);
-                self.check_answer(*number, op, answer, now)
+                checked
+            }
+            Event::Process(Process::Begins) => {
+                self.calls.give_up(self.landed);
+                Ok(())
             }
             event => event.durable_start().map_or(Ok(()), |attempt| self.check_start(attempt, now)),
         };
@@ -73,7 +83,7 @@ impl Invariant for Acknowledged {
 impl Acknowledged {
     /// A run goes on from what was promised of it.
     fn check_kept(&self, run: &RunChange, now: &Now<'_>) -> Result<(), String> {
-        let since = self.since(&run.run_id);
+        let since = self.past.since(&run.run_id);
         match (&run.before, &run.after) {
             (Run::Active(_), Run::Absent) => Err("it is removed and has not ended".to_owned()),
             (Run::Ended(ended), Run::Absent) => {
@@ -101,26 +111,15 @@ impl Acknowledged {
         }
     }
 
-    /// Since which commit the run is as it is.
-    fn since(&self, run_id: &str) -> u64 {
-        self.states.get(run_id).and_then(|states| states.last()).map_or(0, |(number, _)| *number)
-    }
-
     /// How the run was at some time since call `number` was asked.
     fn was(&self, run_id: &str, number: u64, wanted: impl Fn(&Run) -> bool) -> bool {
-        let asked = self.calls.asked_at(number);
-        let states = self.states.get(run_id).map_or(&[][..], Vec::as_slice);
-        let first = states.partition_point(|(landed, _)| *landed <= asked);
-        let before = first.checked_sub(1).map_or(&Run::Absent, |before| &states[before].1);
-        wanted(before) || states[first..].iter().any(|(_, run)| wanted(run))
+        self.past.from(run_id, self.calls.asked_at(number)).any(wanted)
     }
 
     fn check_answer(&mut self, number: u64, op: &Op, answer: &Answer, now: &Now<'_>) -> Result<(), String> {
         let Some(run_id) = op.run_id() else {
-            return match op {
-                Op::Signal { key, id: Some(id) } => self.signals.check_answer(key, *id, answer),
-                _ => Ok(()),
-            };
+            let checked = self.check_told(number, op, answer, now);
+            return checked.map_err(|what| format!("call {number}, {op}, is answered {answer}: {what}"));
         };
         if matches!(answer, Answer::Paused | Answer::Finishing) {
             self.note_pause(run_id, matches!(answer, Answer::Finishing), now);
@@ -153,6 +152,26 @@ impl Acknowledged {
             Ok(())
         } else {
             Err(format!("call {number}, {op}, is answered {answer}, and is not durable: the run {}", run()))
+        }
+    }
+
+    /// What a call tells that is not about one run.
+    fn check_told(&self, number: u64, op: &Op, answer: &Answer, now: &Now<'_>) -> Result<(), String> {
+        let asked = self.calls.asked_at(number);
+        let listing = Asked { past: &self.past, asked, now };
+        match (op, answer) {
+            (Op::Signal { key, id: Some(id) }, answer) => self.signals.check_answer(key, *id, answer),
+            (Op::Clear(_) | Op::Kept(_) | Op::List(..) | Op::Count(_), Answer::Refused(_)) => {
+                Err("nothing is wrong with it".to_owned())
+            }
+            (Op::Clear(key), Answer::Cleared(cleared)) => {
+                let alone = self.calls.clears.is_alone(key, asked);
+                self.signals.buffers().check_cleared(key, *cleared, asked, alone)
+            }
+            (Op::Kept(key), Answer::Kept(shown)) => self.signals.buffers().check_shown(key, shown, asked),
+            (Op::List(filter, order), Answer::Listed(listed)) => listing.check_listed(filter, *order, listed),
+            (Op::Count(filter), Answer::Counted(counted)) => listing.check_counted(filter, *counted),
+            _ => Ok(()),
         }
     }
 

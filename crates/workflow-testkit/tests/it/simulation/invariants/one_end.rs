@@ -9,9 +9,9 @@ use workflow_effects::{OwnedRow, StoredKey};
 use workflow_runtime::ViolationKind;
 
 use super::{Broken, Invariant, Now, found};
+use crate::simulation::answer::End;
 use crate::simulation::committed::{Change, Landed, Row, RunChange};
 use crate::simulation::event::Event;
-use crate::simulation::op::End;
 
 const NAME: &str = "O2 one end";
 

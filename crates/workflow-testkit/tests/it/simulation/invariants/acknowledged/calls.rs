@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::simulation::op::{Answer, Op};
+use crate::simulation::answer::Answer;
+use crate::simulation::op::Op;
 
 /// The calls so far.
 #[derive(Default)]
@@ -13,15 +14,16 @@ pub(super) struct Calls {
     inputs: BTreeMap<u64, u64>,
     pub(super) forgets: Wishes,
     pub(super) resumes: Wishes,
+    pub(super) clears: Wishes,
 }
 
-/// The calls of one kind, by run.
+/// The calls of one kind, by run or correlation key.
 #[derive(Default)]
 pub(super) struct Wishes(BTreeMap<String, Wish>);
 
 #[derive(Default)]
 struct Wish {
-    /// Calls that were not answered, or not clearly: they may act at any time.
+    /// Calls that were not answered, or not clearly: they may act for as long as their process does.
     open: i64,
     /// The last commit before the latest answer.
     last: u64,
@@ -33,8 +35,8 @@ impl Calls {
         if let Op::Submit { input, .. } = op {
             self.inputs.insert(number, *input);
         }
-        if let Some((wishes, run_id)) = self.wishes(op) {
-            wishes.0.entry(run_id.clone()).or_default().open += 1;
+        if let Some((wishes, of)) = self.wishes(op) {
+            wishes.0.entry(of.clone()).or_default().open += 1;
         }
     }
 
@@ -42,10 +44,19 @@ impl Calls {
         if matches!(answer, Answer::Failed(_)) {
             return;
         }
-        if let Some((wishes, run_id)) = self.wishes(op) {
-            let wish = wishes.0.entry(run_id.clone()).or_default();
+        if let Some((wishes, of)) = self.wishes(op) {
+            let wish = wishes.0.entry(of.clone()).or_default();
             wish.open -= 1;
             wish.last = landed;
+        }
+    }
+
+    /// The process that was asked has lost its queue, after commit number `landed`: no call acts any more.
+    pub(super) fn give_up(&mut self, landed: u64) {
+        for wishes in [&mut self.forgets, &mut self.resumes, &mut self.clears] {
+            for wish in wishes.0.values_mut().filter(|wish| wish.open > 0) {
+                *wish = Wish { open: 0, last: landed };
+            }
         }
     }
 
@@ -63,14 +74,26 @@ impl Calls {
         match op {
             Op::Forget(run_id) => Some((&mut self.forgets, run_id)),
             Op::Resume(run_id) => Some((&mut self.resumes, run_id)),
+            Op::Clear(key) => Some((&mut self.clears, key)),
             _ => None,
         }
     }
 }
 
 impl Wishes {
-    /// Whether a call for `run_id` may have acted after commit number `since`.
-    pub(super) fn may_act(&self, run_id: &str, since: u64) -> bool {
-        self.0.get(run_id).is_some_and(|wish| wish.open > 0 || wish.last >= since)
+    /// Whether a call for this may have acted after commit number `since`, or lets others act for it.
+    pub(super) fn may_act(&self, of: &str, since: u64) -> bool {
+        self.0.get(of).is_some_and(|wish| wish.open > 0 || wish.last >= since)
+    }
+
+    /// Whether a call for this may act now.
+    pub(super) fn is_open(&self, of: &str) -> bool {
+        self.0.get(of).is_some_and(|wish| wish.open > 0)
+    }
+
+    /// Whether the one call for this that is being answered was the only one that may have acted since commit number
+    /// `asked`.
+    pub(super) fn is_alone(&self, of: &str, asked: u64) -> bool {
+        self.0.get(of).is_some_and(|wish| wish.open == 1 && wish.last <= asked)
     }
 }

@@ -7,9 +7,11 @@ use bytes::Bytes;
 use workflow_core::{ActiveRun, CorrelationKey, Incarnation, Phase, Run, SignalId};
 use workflow_effects::{BufferedSignal, StoredKey, decode_buffered_signal, decode_signal_id};
 
+use super::buffers::{Arrival, Buffers, Gone};
+use super::calls::Wishes;
+use crate::simulation::answer::Answer;
 use crate::simulation::committed::{Change, Landed, Row};
 use crate::simulation::invariants::Now;
-use crate::simulation::op::Answer;
 
 /// The signals so far.
 pub(super) struct Signals {
@@ -18,14 +20,17 @@ pub(super) struct Signals {
     taken: BTreeMap<(String, String), SignalId>,
     /// The step that each signal went to.
     received: BTreeMap<SignalId, (Incarnation, u32)>,
-    /// Those that were ever in a buffer.
-    buffered: BTreeMap<SignalId, BufferedSignal>,
+    buffers: Buffers,
 }
 
 impl Signals {
     pub(super) fn new(ttl: Duration) -> Self {
-        let (taken, received, buffered) = Default::default();
-        Self { ttl, taken, received, buffered }
+        let (taken, received, buffers) = Default::default();
+        Self { ttl, taken, received, buffers }
+    }
+
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
     }
 
     /// What a run has received.
@@ -33,6 +38,10 @@ impl Signals {
         let Run::Active(run) = run else { return Ok(()) };
         let Some(signal) = &run.signal else { return Ok(()) };
         let to = (run.incarnation, run.step);
+        if self.buffers.has_lost(signal.id) {
+            let (key, step) = (&signal.key, run.step);
+            return Err(format!("a signal for {key} is received by step {step}, and was thrown away before"));
+        }
         match *self.received.entry(signal.id).or_insert(to) {
             (incarnation, step) if (incarnation, step) != to => {
                 let who = if incarnation == run.incarnation { "it" } else { "another" };
@@ -58,10 +67,13 @@ impl Signals {
         }
     }
 
-    pub(super) fn landed(&mut self, landed: &Landed, now: &Now<'_>) -> Result<(), String> {
+    pub(super) fn landed(&mut self, landed: &Landed, clears: &Wishes, now: &Now<'_>) -> Result<(), String> {
         for change in &landed.changes {
             match &change.row {
-                Row::Stored(StoredKey::BufferedSignal(key, _)) => self.check_buffered(key, change, now)?,
+                Row::Stored(StoredKey::BufferedSignal(key, _)) => {
+                    self.check_gone(key, change, landed.number, clears, now)?;
+                    self.check_buffered(key, change, landed.number, now)?;
+                }
                 Row::Stored(StoredKey::SignalId(key, id)) if change.after.is_some() => {
                     self.note(key, id, change, landed)?;
                 }
@@ -71,18 +83,45 @@ impl Signals {
         Ok(())
     }
 
-    /// A buffered signal goes when a run has it, or when its time is over.
-    fn check_buffered(&mut self, key: &CorrelationKey, change: &Change, now: &Now<'_>) -> Result<(), String> {
-        let read = |bytes: &Option<Bytes>| bytes.as_ref().and_then(|bytes| decode_buffered_signal(key, bytes).ok());
-        let (before, after) = (read(&change.before), read(&change.after));
-        if let Some(signal) = before {
-            let is_over = signal.sent_at.after(self.ttl) <= now.time;
-            if !self.received.contains_key(&signal.id) && !is_over {
-                return Err(format!("a signal that was buffered for {key} goes, and no run has it"));
-            }
+    /// A buffered signal goes when a run has it, when its time is over, or when somebody throws it away.
+    fn check_gone(
+        &mut self,
+        key: &CorrelationKey,
+        change: &Change,
+        number: u64,
+        clears: &Wishes,
+        now: &Now<'_>,
+    ) -> Result<(), String> {
+        let Some(signal) = buffered(key, &change.before) else { return Ok(()) };
+        let gone = if self.received.contains_key(&signal.id) {
+            Gone::Received
+        } else if signal.sent_at.after(self.ttl) <= now.time {
+            Gone::Over
+        } else {
+            Gone::Thrown
+        };
+        self.buffers.leave(key.as_str(), signal.id, gone, number);
+        match gone == Gone::Thrown && !clears.is_open(key.as_str()) {
+            true => Err(format!("a signal that was buffered for {key} goes, and no run has it")),
+            false => Ok(()),
         }
-        let Some(signal) = after else { return Ok(()) };
-        self.buffered.insert(signal.id, signal);
+    }
+
+    fn check_buffered(
+        &mut self,
+        key: &CorrelationKey,
+        change: &Change,
+        number: u64,
+        now: &Now<'_>,
+    ) -> Result<(), String> {
+        let Some(signal) = buffered(key, &change.after) else { return Ok(()) };
+        let arrival = Arrival {
+            id: signal.id,
+            payload: now.store.value(&signal.payload),
+            sent_at: signal.sent_at,
+            idempotency_id: signal.idempotency_id,
+        };
+        self.buffers.arrive(key.as_str(), arrival, number);
         match now.store.waited_for().contains(&key.to_string()) {
             true => Err(format!("a signal for {key} is buffered, and a run waits for it")),
             false => Ok(()),
@@ -95,8 +134,7 @@ impl Signals {
         self.taken.insert((key.to_string(), id.to_owned()), signal);
         let is_of = |change: &Change| {
             let Row::Stored(StoredKey::BufferedSignal(key, _)) = &change.row else { return false };
-            let buffered = change.after.as_ref().and_then(|bytes| decode_buffered_signal(key, bytes).ok());
-            buffered.is_some_and(|buffered| buffered.id == signal)
+            buffered(key, &change.after).is_some_and(|buffered| buffered.id == signal)
         };
         match self.received.contains_key(&signal) || landed.changes.iter().any(is_of) {
             true => Ok(()),
@@ -108,10 +146,15 @@ impl Signals {
         let taken = self.taken.get(&(key.to_owned(), id.to_string()));
         let is_so = match answer {
             Answer::Delivered => taken.is_some_and(|signal| self.received.contains_key(signal)),
-            Answer::Buffered => taken.is_some_and(|signal| self.buffered.contains_key(signal)),
+            Answer::Buffered => taken.is_some_and(|signal| self.buffers.has_known(*signal)),
             Answer::Duplicate => taken.is_some(),
             _ => true,
         };
-        if is_so { Ok(()) } else { Err(format!("signal {id} for {key} is answered {answer}, and is not durable")) }
+        if is_so { Ok(()) } else { Err("that is not durable".to_owned()) }
     }
+}
+
+/// The buffered signal that a row holds, if it holds one.
+fn buffered(key: &CorrelationKey, row: &Option<Bytes>) -> Option<BufferedSignal> {
+    row.as_ref().and_then(|bytes| decode_buffered_signal(key, bytes).ok())
 }
