@@ -17,6 +17,7 @@ mod play;
 mod quiet;
 mod rest;
 mod search;
+mod shared;
 mod strategies;
 
 use std::collections::BTreeMap;
@@ -52,9 +53,9 @@ const DIRECTORY: &str = "failed-cases";
 ///
 /// Of every case, without a word from the test: what was submitted is found, with its headers, until it is forgotten or
 /// its retention is over; a run ends once, and as cancelled if it was cancelled; no step starts after a pause, a cancel or an
-/// end; steps only rise; every attempt of a step sees the same signal; each signal is received once, in order, or kept;
-/// ids that no run can have are refused; calls return. In the end, when no faults come any more, every run ends by itself or
-/// waits with a reason, all end when they are asked to, and the store is
+/// end; steps only rise; every attempt of a step sees the same signal; each signal is received once, in order, or kept; a hook
+/// is told of every end that it observes, and of no other; ids that no run can have are refused; calls return. In the end, when
+/// no faults come any more, every run ends by itself or waits with a reason, all end when they are asked to, and the store is
 /// [consistent](workflow_runtime::WorkflowRuntime::check).
 ///
 /// ```
@@ -99,6 +100,8 @@ pub struct Held {
     pub steps: usize,
     /// How many steps were started with a signal.
     pub signals: usize,
+    /// How often a hook was told of an end.
+    pub hooks: usize,
     /// How many processes died.
     pub crashes: usize,
     /// How often all leases were lost.
@@ -109,9 +112,9 @@ pub struct Held {
 
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cases, operations, steps, signals, crashes, lost_leases, coverage: _ } = self;
+        let Self { cases, operations, steps, signals, hooks, crashes, lost_leases, coverage: _ } = self;
         write!(f, "{cases} cases, {operations} operations, {steps} steps, {signals} of them with a signal, ")?;
-        write!(f, "{crashes} crashes, leases lost {lost_leases} times: all held")
+        write!(f, "{hooks} calls of hooks, {crashes} crashes, leases lost {lost_leases} times: all held")
     }
 }
 
@@ -137,7 +140,8 @@ impl<R: StepRunner + 'static> Property<R> {
 }
 
 impl<R: StepRunner + 'static, H: TerminalHook + 'static> Property<R, H> {
-    /// Ends are told to the hook that `hook` makes, once for each process.
+    /// Ends are told to the hook that `hook` makes, once for each process. Of the same end, each of them has to say the
+    /// same about whether it [observes](TerminalHook::observes) it.
     #[must_use]
     pub fn hook<G: TerminalHook + 'static>(self, hook: impl Fn(&Sim) -> G + Send + Sync + 'static) -> Property<R, G> {
         let Self { subject, draws, cases, seed, file } = self;

@@ -61,6 +61,7 @@ fn timeline(events: &[Event]) -> Vec<String> {
 fn around(events: &[Event], fault: usize) -> (usize, usize) {
     let started = |event: &Event| match event {
         Event::Started(place, ..) => Some(place.clone()),
+        Event::Told(end) => Some(Place::hook(&end.run_id)),
         _ => None,
     };
     let from = events[..fault].iter().rposition(|event| started(event).is_some());

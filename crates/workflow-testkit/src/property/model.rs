@@ -2,6 +2,7 @@
 //! of a step keeps to it. It knows nothing of how the runtime does it, nor of what the runner answers.
 
 mod answers;
+mod hooks;
 mod signals;
 mod states;
 #[cfg(test)]
@@ -13,8 +14,9 @@ use std::time::{Duration, SystemTime};
 use workflow_core::RunId;
 use workflow_runtime::{Error, RunOutcome, Settings};
 
+use self::hooks::{Ends, Hooks};
 use self::signals::Signals;
-use crate::sim::Event;
+use crate::sim::{Event, Place};
 
 /// A promise that is broken, in words; or nothing.
 pub(super) type Verdict = Result<(), String>;
@@ -23,6 +25,7 @@ pub(super) type Verdict = Result<(), String>;
 pub(super) struct Model {
     runs: BTreeMap<String, Run>,
     signals: Signals,
+    hooks: Hooks,
     retention: Option<Duration>,
     /// How many events were read.
     read: usize,
@@ -36,6 +39,8 @@ struct Run {
     submitted_at: SystemTime,
     /// Its end, if that was seen.
     end: Option<RunOutcome>,
+    /// This and those before.
+    ends: Ends,
     cancelled: bool,
     /// None: that is not known.
     paused: Option<bool>,
@@ -62,6 +67,7 @@ impl Model {
         Self {
             runs: BTreeMap::new(),
             signals: Signals::new(settings.signal_ttl),
+            hooks: Hooks::new(settings.hook_attempts),
             retention: settings.retention,
             read: 0,
         }
@@ -80,13 +86,18 @@ impl Model {
     /// Reads what has happened since the last time.
     pub(super) fn read(&mut self, events: &[Event]) -> Verdict {
         for (number, event) in events.iter().enumerate().skip(self.read) {
-            let Event::Started(place, _, signal) = event else { continue };
-            let Some(step) = place.step else { continue };
-            let quiet_from = self.runs.get(&place.run_id).and_then(|run| run.quiet_from);
-            if quiet_from.is_some_and(|from| from <= number) {
-                return Err(format!("step {step} of {} starts, although none must any more", place.run_id));
+            match event {
+                Event::Started(Place { run_id, step: Some(step) }, _, signal) => {
+                    let quiet_from = self.runs.get(run_id).and_then(|run| run.quiet_from);
+                    if quiet_from.is_some_and(|from| from <= number) {
+                        return Err(format!("step {step} of {run_id} starts, although none must any more"));
+                    }
+                    self.signals.received(run_id, *step, signal.as_ref())?;
+                }
+                Event::Told(end) => self.hooks.told(end),
+                Event::Fault(..) => self.hooks.fault(),
+                _ => {}
             }
-            self.signals.received(&place.run_id, step, signal.as_ref())?;
         }
         self.read = events.len();
         Ok(())
@@ -106,8 +117,12 @@ impl Model {
 
     /// The run is gone, by being forgotten or by its retention.
     fn gone(&mut self, run_id: &str) {
-        if self.runs.remove(run_id).is_some() {
+        if let Some(mut run) = self.runs.remove(run_id) {
+            if run.end.is_none() {
+                run.ends.miss();
+            }
             self.signals.gone(run_id);
+            self.hooks.gone(run_id, run.ends);
         }
     }
 
@@ -140,6 +155,7 @@ impl Run {
             headers: headers.clone(),
             submitted_at,
             end: None,
+            ends: Ends::default(),
             cancelled: false,
             paused: Some(false),
             redrives: (0, 0),
@@ -160,6 +176,9 @@ impl Run {
         let headers: BTreeMap<_, _> = end.headers.clone().into_iter().collect();
         if headers != self.headers {
             return Err(format!("{run_id} has other headers than its submission: {headers:?}"));
+        }
+        if self.end.is_none() {
+            self.ends.see(end);
         }
         self.end = Some(end.clone());
         self.quiet(events);

@@ -19,6 +19,7 @@ use super::case::Case;
 use super::model::{Asked, Model, Verdict};
 use super::operation::Operation;
 use super::rest::Rest;
+use super::shared::Shared;
 use crate::sim::{Event, Fault};
 use crate::{Sim, SimRuntime};
 
@@ -56,7 +57,8 @@ impl Progress {
 /// A process that goes on with a case.
 pub(super) struct Player<'a, R, H> {
     pub(super) sim: &'a Sim,
-    pub(super) runtime: &'a SimRuntime<R, H>,
+    pub(super) runtime: &'a SimRuntime<R, Shared<H>>,
+    pub(super) hook: &'a Shared<H>,
     pub(super) progress: &'a mut Progress,
 }
 
@@ -87,7 +89,7 @@ impl<R: StepRunner + 'static, H: TerminalHook + 'static> Player<'_, R, H> {
         for (run_id, (_, end)) in self.look_at_all().await? {
             Model::must_have_ended(&run_id, end.as_ref())?;
         }
-        Ok(())
+        self.progress.model.hooks_were_told(|end| self.hook.is_owed(end))
     }
 
     /// Has the model read what has happened.
@@ -236,6 +238,7 @@ impl<R: StepRunner + 'static, H: TerminalHook + 'static> Player<'_, R, H> {
             self.progress.model.seen(&asked, status.as_ref(), end.as_ref())?;
             seen.extend(status.map(|status| (run_id, (status, end))));
         }
+        self.progress.model.hooks_were_told_the_truth()?;
         Ok(seen)
     }
 
@@ -262,6 +265,7 @@ impl<R: StepRunner + 'static, H: TerminalHook + 'static> Player<'_, R, H> {
             let kept: Vec<Vec<u8>> = kept.try_collect().await.map_err(|error| error.to_string())?;
             self.progress.model.kept(&key, &kept, self.sim.now())?;
         }
+        self.progress.model.hooks_were_told(|end| self.hook.is_owed(end))?;
         Ok(Rest::of(self.sim, runs))
     }
 

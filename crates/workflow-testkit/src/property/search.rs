@@ -17,6 +17,7 @@ use super::operation::Operation;
 use super::play::{Player, Progress};
 use super::quiet::quietly;
 use super::rest::Rest;
+use super::shared::Shared;
 use crate::explore::execute;
 use crate::interleave::panic_message;
 use crate::sim::{Event, Fault};
@@ -164,10 +165,10 @@ where
     R: StepRunner + 'static,
     H: TerminalHook + 'static,
 {
-    let (runner, hook) = ((subject.runner)(sim), (subject.hook)(sim));
+    let (runner, hook) = ((subject.runner)(sim), Shared::new((subject.hook)(sim)));
     let settings = subject.settings.clone();
-    let runtime = sim.start_with(runner, hook, |builder| builder.settings(settings));
-    let mut player = Player { sim, runtime: &runtime, progress };
+    let runtime = sim.start_with(runner, hook.clone(), |builder| builder.settings(settings));
+    let mut player = Player { sim, runtime: &runtime, hook: &hook, progress };
     let rest = Arc::new(player.play().await?);
     for assertion in &subject.at_rest {
         let (assertion, rest) = (assertion.clone(), rest.clone());
@@ -183,6 +184,7 @@ impl Held {
             cases: 1,
             operations: case.operations.len(),
             steps: count(|event| matches!(event, Event::Started(place, ..) if place.step.is_some())),
+            hooks: count(|event| matches!(event, Event::Told(_))),
             signals: count(|event| matches!(event, Event::Started(_, _, Some(_)))),
             crashes: count(|event| matches!(event, Event::Restarted)),
             lost_leases: count(|event| matches!(event, Event::Fault(Fault::LeaseLost, _))),
@@ -195,6 +197,7 @@ impl Held {
         self.operations += more.operations;
         self.steps += more.steps;
         self.signals += more.signals;
+        self.hooks += more.hooks;
         self.crashes += more.crashes;
         self.lost_leases += more.lost_leases;
         self.coverage.merge(&more.coverage);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use workflow_runtime::RunOutcome;
+
 use super::points::Fault;
 use crate::fixture::value_text;
 
@@ -12,6 +14,13 @@ pub(crate) struct Place {
     pub(crate) run_id: String,
     /// None in the run's hook.
     pub(crate) step: Option<u32>,
+}
+
+impl Place {
+    /// The hook of this run.
+    pub(crate) fn hook(run_id: &str) -> Self {
+        Self { run_id: run_id.to_owned(), step: None }
+    }
 }
 
 impl fmt::Display for Place {
@@ -33,8 +42,10 @@ pub(crate) struct Signal {
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The user's code was called, with this number of the attempt and the signal that a wait ended with.
+    /// The user's runner was called, with this number of the attempt and the signal that a wait ended with.
     Started(Place, u32, Option<Signal>),
+    /// The user's hook was called.
+    Told(RunOutcome),
     /// It answered.
     Answered(Place, String),
     /// A commit was applied.
@@ -58,6 +69,7 @@ impl fmt::Display for Event {
                 let Signal { key, payload } = signal;
                 write!(f, "{place}, attempt {attempt} starts, on signal {key:?}: {}", value_text(payload))
             }
+            Self::Told(end) => write!(f, "{} hook starts", end.run_id),
             Self::Answered(place, answer) => write!(f, "{place} answers {answer}"),
             Self::Committed(_, what) => write!(f, "committed: {what}"),
             Self::Outside(what, 1) => write!(f, "outside: {what}"),

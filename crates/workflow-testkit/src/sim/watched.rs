@@ -21,10 +21,10 @@ impl<T> Watched<T> {
     }
 
     /// Polls the user's code; where it waits, and not at another point, the process may die.
-    async fn call<A>(&self, place: Place, attempt: u32, signal: Option<Signal>, call: impl Future<Output = A>) -> A {
+    async fn call<A>(&self, place: &Place, start: Event, call: impl Future<Output = A>) -> A {
         let (sim, points) = (&self.sim, &self.sim.world.points);
         points.pass(sim, || format!("before {place} starts")).await;
-        sim.world.log.tell(Event::Started(place.clone(), attempt, signal));
+        sim.world.log.tell(start);
         let _in_user_code = points.enter_user_code();
         let mut call = pin!(call);
         poll_fn(|cx| {
@@ -44,7 +44,8 @@ impl<R: StepRunner> StepRunner for Watched<R> {
     async fn run_step(&self, step: &Step) -> Result<StepOutcome, StepError> {
         let place = Place { run_id: step.run_id.clone(), step: Some(step.step_number) };
         let signal = step.signal_key.clone().zip(step.signal.clone()).map(|(key, payload)| Signal { key, payload });
-        let answer = self.call(place.clone(), step.attempts, signal, self.inner.run_step(step)).await;
+        let start = Event::Started(place.clone(), step.attempts, signal);
+        let answer = self.call(&place, start, self.inner.run_step(step)).await;
         let text = match &answer {
             Ok(StepOutcome::Continue { .. }) => "Continue".to_owned(),
             Ok(StepOutcome::Succeed { .. }) => "Succeed".to_owned(),
@@ -60,8 +61,9 @@ impl<R: StepRunner> StepRunner for Watched<R> {
 
 impl<H: TerminalHook> TerminalHook for Watched<H> {
     async fn on_termination(&self, outcome: &RunOutcome, effects: &TerminalEffects) -> Result<(), StepError> {
-        let place = Place { run_id: outcome.run_id.clone(), step: None };
-        let answer = self.call(place.clone(), 1, None, self.inner.on_termination(outcome, effects)).await;
+        let place = Place::hook(&outcome.run_id);
+        let start = Event::Told(outcome.clone());
+        let answer = self.call(&place, start, self.inner.on_termination(outcome, effects)).await;
         let text = match &answer {
             Ok(()) => "that it is done".to_owned(),
             Err(error) => format!("an error: {error}"),

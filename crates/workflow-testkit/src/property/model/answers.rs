@@ -26,7 +26,12 @@ impl Model {
             (Err(Error::InvalidHeader { .. }), _) => Ok(()),
             (Ok(answer), _) if answer.newly_submitted && may_be_new => {
                 self.gone(asked.run_id);
-                self.runs.insert(asked.run_id.to_owned(), Run::new(input, headers, asked.now));
+                let mut run = Run::new(input, headers, asked.now);
+                // The first time may have made another, which is gone by now.
+                if asked.again {
+                    run.ends.miss();
+                }
+                self.runs.insert(asked.run_id.to_owned(), run);
                 Ok(())
             }
             (Ok(answer), None) if asked.again => {
@@ -131,18 +136,18 @@ impl Model {
         match answer {
             Ok(RedriveOutcome::Redriven) if could_fail => {
                 let more = if asked.again { 2 } else { 1 };
-                run.goes_on((run.redrives.0 + 1, run.redrives.1 + more));
+                run.goes_on((run.redrives.0 + 1, run.redrives.1 + more), asked.again);
                 Ok(())
             }
             Ok(RedriveOutcome::Active) if known.is_none() => Ok(()),
             // It was brought back before the earlier process died.
             Ok(RedriveOutcome::Active) if asked.again && could_fail => {
-                run.goes_on((run.redrives.0, run.redrives.1 + 1));
+                run.goes_on((run.redrives.0, run.redrives.1 + 1), asked.again);
                 Ok(())
             }
             Ok(RedriveOutcome::Succeeded(end)) => {
                 if asked.again && could_fail {
-                    run.goes_on((run.redrives.0, run.redrives.1 + 1));
+                    run.goes_on((run.redrives.0, run.redrives.1 + 1), asked.again);
                 }
                 run.ended(end, asked.events)
             }
@@ -194,8 +199,12 @@ impl Model {
 }
 
 impl Run {
-    /// It goes on from its end, after so many redrives.
-    fn goes_on(&mut self, redrives: (u32, u32)) {
+    /// It goes on from its end, after so many redrives. Nobody may have seen that end, or, when the call was made
+    /// `again`, one that came in between.
+    fn goes_on(&mut self, redrives: (u32, u32), again: bool) {
+        if again || self.end.is_none() {
+            self.ends.miss();
+        }
         self.redrives = redrives;
         (self.end, self.cancelled, self.paused, self.quiet_from) = (None::<RunOutcome>, false, Some(false), None);
     }

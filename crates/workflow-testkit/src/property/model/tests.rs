@@ -1,5 +1,7 @@
 //! The model is sharp: each promise that is broken is told, and what is allowed is not.
 
+mod hooks;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

@@ -75,7 +75,7 @@ fn a_purchase_holds_whatever_is_done_to_it() {
     for seed in 1..super::seeds() {
         println!("seed {seed}: {}", purchase().seed(seed.into()).run());
     }
-    assert!(held.cases == 256 && held.steps > 500 && held.signals > 20, "{held}");
+    assert!(held.cases == 256 && held.steps > 500 && held.signals > 20 && held.hooks > 200, "{held}");
     assert!(held.crashes > 50 && held.lost_leases > 10, "{held}");
     let reached = [
         (EventKind::Signalled, PhaseKind::WaitingEarly),

@@ -2,9 +2,12 @@
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use workflow_runtime::{Step, StepError, StepOutcome, StepRunner, TerminalStatus};
+use workflow_runtime::{
+    RunOutcome, Step, StepError, StepOutcome, StepRunner, TerminalEffects, TerminalHook, TerminalStatus,
+};
 use workflow_testkit::Outside;
 use workflow_testkit::property::{Case, FailedCase, Operation, Property};
 
@@ -39,7 +42,11 @@ fn is_fault(operation: &Operation) -> bool {
 
 /// Finds what fails of `property`, in so few operations.
 #[track_caller]
-fn found<R: StepRunner + 'static>(property: &Property<R>, at_most: usize) -> FailedCase {
+fn found<R, H>(property: &Property<R, H>, at_most: usize) -> FailedCase
+where
+    R: StepRunner + 'static,
+    H: TerminalHook + 'static,
+{
     let failed = property.check().unwrap_err();
     println!("{failed}");
     assert!(failed.case.operations.len() <= at_most, "{failed}");
@@ -157,6 +164,28 @@ impl StepRunner for Spins {
 fn a_run_that_goes_on_for_ever_is_found() {
     let failed = Property::of(|_| Spins).check_case(&"submit \"run-0\" \"\"".parse().unwrap()).unwrap_err();
     assert_eq!(failed.problem, "after 50000 events there is still more to come");
+}
+
+/// Does not want to know of the first end, and expects to be told of it all the same.
+#[derive(Default)]
+struct ChangesItsMind {
+    was_asked: AtomicBool,
+}
+
+impl TerminalHook for ChangesItsMind {
+    async fn on_termination(&self, _: &RunOutcome, _: &TerminalEffects) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    fn observes(&self, _: &RunOutcome) -> bool {
+        self.was_asked.swap(true, Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn a_hook_that_is_not_told_of_an_end_is_found_without_a_word_from_the_test() {
+    let failed = found(&Property::of(|_| GivesUp).hook(|_| ChangesItsMind::default()), 1);
+    assert!(failed.problem.starts_with("the hook of run-0 was told 0 times of what happened 1 times"), "{failed}");
 }
 
 /// Spends all its attempts: whoever asserts success must be told.
