@@ -15,6 +15,7 @@ mod open;
 mod queue;
 mod reader;
 mod schedule;
+mod timers;
 mod watchers;
 
 use std::sync::Arc;

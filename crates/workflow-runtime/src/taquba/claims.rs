@@ -3,17 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::taquba::{ClaimOutcome, JobStatus};
+use ::taquba::ClaimOutcome;
 use tracing::{error, warn};
-use workflow_core::Timestamp;
 use workflow_effects::Error;
 
 use super::leases::held;
 use super::queue::Shared;
 use crate::port::{Claim, ClaimedJob, Clock, Settlement};
 
-/// A page of the listing of scheduled jobs.
-const PAGE: usize = 256;
 /// The pauses between the tries of a settlement grow from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -27,8 +24,8 @@ impl Shared {
         lease: Duration,
     ) -> Result<Vec<ClaimedJob>, Error> {
         let lane = self.lanes.of(queue);
-        let _turn = lane.turn.lock().await;
-        self.load_schedule(queue).await?;
+        let mut turn = lane.turn.lock().await;
+        self.look_ahead(queue, &mut turn).await?;
         let _making = self.leases.making().await;
         let mut claims = self.claim_due(queue, max, lease).await?;
         let left = max - claims.len();
@@ -64,37 +61,6 @@ impl Shared {
             }
         }
         Ok(claims)
-    }
-
-    /// Reads once which doorbells earlier processes scheduled. What this process adds meanwhile is added beside.
-    async fn load_schedule(&self, queue: &str) -> Result<(), Error> {
-        if self.schedule.is_loaded(queue) {
-            return Ok(());
-        }
-        let mut cursor = None;
-        loop {
-            let view = self.queue.view();
-            let page = match view.list_jobs(queue, JobStatus::Scheduled, cursor.as_deref(), PAGE).await {
-                Ok(page) => page,
-                Err(cause) if cause.is_permanent() => {
-                    // It would fail for ever. The queue's scheduler rings what the timer does not know of.
-                    error!(queue, error = &cause as &dyn std::error::Error, "scheduled jobs do not read");
-                    break;
-                }
-                Err(cause) => return Err(self.failure(cause).await),
-            };
-            for job in page.jobs {
-                if let Some(run_at) = job.run_at {
-                    self.schedule.add(queue, Timestamp::from_millis(run_at), job.id.into());
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        self.schedule.set_loaded(queue);
-        Ok(())
     }
 
     fn hand_out(self: &Arc<Self>, claim: ::taquba::Claim) -> ClaimedJob {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::timers::Reading;
+
 /// The state of claiming, by queue name.
 #[derive(Default)]
 pub(super) struct Lanes(Mutex<BTreeMap<String, Arc<Lane>>>);
@@ -10,8 +12,15 @@ pub(super) struct Lanes(Mutex<BTreeMap<String, Arc<Lane>>>);
 /// The state of claiming from one queue name.
 pub(super) struct Lane {
     /// Claims of one queue run one at a time: a losing claim destroys the winner's lease.
-    pub(super) turn: tokio::sync::Mutex<()>,
+    pub(super) turn: tokio::sync::Mutex<Turn>,
     ready: Mutex<Ready>,
+}
+
+/// What only the one may see whose turn it is.
+#[derive(Default)]
+pub(super) struct Turn {
+    /// The reading of scheduled jobs that goes on.
+    pub(super) reading: Option<Reading>,
 }
 
 /// How many jobs are left before anyone has looked: no count of claims brings it to zero.

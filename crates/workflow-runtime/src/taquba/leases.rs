@@ -109,6 +109,8 @@ impl Shared {
         }
         follow();
         drop(leases);
+        // A wait for a due time is too long now.
+        self.schedule.wake();
     }
 }
 

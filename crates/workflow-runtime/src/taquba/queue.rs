@@ -28,6 +28,8 @@ use crate::port::{Claim, ClaimedJob, Clock, JobState, QueuePort, Settlement};
 
 /// The key that makes everything before it durable by being written. Nobody reads what it holds.
 pub(super) const MARK_KEY: &[u8] = b"workflow/.mark";
+/// So many jobs of a queue name that are due later are held in memory.
+const NEAR: usize = 4_096;
 /// So many settlements go on at a time.
 const SETTLING: usize = 64;
 /// A wait for a change looks for itself this often, in case the store has closed.
@@ -81,6 +83,12 @@ static ADAPTERS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 impl TaqubaQueue {
     /// The adapter of `queue`: the one that exists, or a new one.
     pub fn over(queue: Arc<Queue>) -> Self {
+        Self::holding(NEAR, queue)
+    }
+
+    /// As [`over`](Self::over), but of the jobs of a queue name that are due later, a new adapter holds at most the
+    /// `near` nearest in memory, at least one. It reads the others from the store as their time comes near.
+    pub fn holding(near: usize, queue: Arc<Queue>) -> Self {
         let mut adapters = ADAPTERS.lock().unwrap_or_else(PoisonError::into_inner);
         adapters.retain(|adapter| adapter.strong_count() > 0);
         let mut live = adapters.iter().filter_map(Weak::upgrade);
@@ -93,7 +101,7 @@ impl TaqubaQueue {
             flights: Arc::default(),
             known: Known::default(),
             watchers: Watchers::default(),
-            schedule: Schedule::default(),
+            schedule: Schedule::holding(near),
             lanes: Lanes::default(),
             leases: Leases::default(),
             settling: Semaphore::new(SETTLING),
@@ -127,6 +135,11 @@ impl TaqubaQueue {
         self.shared
             .clock_follower
             .get_or_init(|| AbortOnDropHandle::new(tokio::spawn(follow_wall_clock(clock, shared))));
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     #[cfg(test)]
@@ -222,15 +235,15 @@ impl QueuePort for TaqubaQueue {
 
     async fn wait_for_work(&self, queues: &[String], at_most: Duration) {
         let shared = &self.shared;
-        let addition = shared.schedule.next_addition();
-        let due = shared.schedule.next_due(queues).map(|due| due.since(shared.clock.now()));
+        let change = shared.schedule.next_change();
+        let due = shared.schedule.next_look(queues).map(|due| due.since(shared.clock.now()));
         let wait = due.unwrap_or(at_most).min(at_most);
         let arrivals = queues.iter().map(|queue| shared.queue.wait_for_jobs_on(queue, wait).boxed());
         let arrival = select_all(arrivals.chain([tokio::time::sleep(wait).boxed()]));
         tokio::select! {
             biased;
             _ = arrival => {}
-            () = addition => {}
+            () = change => {}
         }
     }
 
@@ -251,9 +264,8 @@ impl QueuePort for TaqubaQueue {
     }
 
     fn may_have_ready_job(&self, queue: &str) -> bool {
-        let now = self.shared.clock.now();
-        self.shared.lanes.of(queue).may_have_more()
-            || self.shared.schedule.next_due(&[queue.to_owned()]).is_some_and(|due| due <= now)
+        let shared = &self.shared;
+        shared.lanes.of(queue).may_have_more() || shared.schedule.may_be_due(queue, shared.clock.now())
     }
 
     async fn job_state(&self, job: &JobId) -> Result<Option<JobState>, Error> {

@@ -1,117 +1,104 @@
-//! Our own timer: doorbells with a due time are claimed by id when it comes. The queue's scheduler ticks seldom and is
-//! the safety net.
+//! Our own timer: doorbells with a due time are claimed by id when it comes. Of each queue the nearest ones are held, the
+//! others are in the store only. The queue's scheduler ticks seldom and is the safety net.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod near;
+
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use workflow_core::{JobId, Timestamp};
 
-/// The doorbells that are due later, by queue.
-#[derive(Default)]
+use self::near::Near;
+pub(super) use self::near::{Due, Horizon};
+
+/// The nearest doorbells that are due later, by queue.
 pub(super) struct Schedule {
-    queues: Mutex<BTreeMap<String, Due>>,
+    queues: Mutex<BTreeMap<String, Near>>,
+    /// So many of each queue are held.
+    most: usize,
     earlier: Notify,
 }
 
-#[derive(Default)]
-struct Due {
-    /// Whether the doorbells of earlier processes have been read from the store.
-    loaded: bool,
-    jobs: BTreeSet<(Timestamp, JobId)>,
-}
-
 impl Schedule {
-    /// Adds a doorbell.
+    /// A timer that holds at most so many doorbells of each queue, at least one.
+    pub(super) fn holding(most: usize) -> Self {
+        Self { queues: Mutex::default(), most: most.max(1), earlier: Notify::new() }
+    }
+
+    /// Adds a doorbell that is in the store by now.
     pub(super) fn add(&self, queue: &str, due: Timestamp, job: JobId) {
-        self.of(&mut self.lock(), queue, |known| {
-            known.jobs.insert((due, job));
-        });
-        self.earlier.notify_waiters();
-    }
-
-    /// Whether the doorbells of `queue` that earlier processes left are known.
-    pub(super) fn is_loaded(&self, queue: &str) -> bool {
-        self.lock().get(queue).is_some_and(|due| due.loaded)
-    }
-
-    /// Remembers that they are.
-    pub(super) fn set_loaded(&self, queue: &str) {
-        self.of(&mut self.lock(), queue, |known| known.loaded = true);
+        if self.change(queue, |near| near.add((due, job))) {
+            self.wake();
+        }
     }
 
     /// Takes up to `max` doorbells that are due, the longest due first.
-    pub(super) fn take_due(&self, queue: &str, now: Timestamp, max: usize) -> Vec<(Timestamp, JobId)> {
-        let mut queues = self.lock();
-        let Some(known) = queues.get_mut(queue) else { return Vec::new() };
-        let mut due = Vec::new();
-        while due.len() < max && known.jobs.first().is_some_and(|(at, _)| *at <= now) {
-            due.extend(known.jobs.pop_first());
-        }
-        due
+    pub(super) fn take_due(&self, queue: &str, now: Timestamp, max: usize) -> Vec<Due> {
+        self.change(queue, |near| near.take_due(now, max))
     }
 
     /// Forgets a doorbell.
     pub(super) fn remove(&self, queue: &str, due: Timestamp, job: &JobId) {
-        if let Some(known) = self.lock().get_mut(queue) {
-            known.jobs.remove(&(due, job.clone()));
-        }
+        self.change(queue, |near| near.remove(&(due, job.clone())));
     }
 
-    /// When the next doorbell of one of `queues` is due.
-    pub(super) fn next_due(&self, queues: &[String]) -> Option<Timestamp> {
+    /// Begins to read the store, if it is time to: from where the doorbells are not known, and how many at most.
+    pub(super) fn begin_reading(&self, queue: &str, now: Timestamp) -> Option<(Horizon, usize)> {
+        self.change(queue, |near| Some((near.begin_reading(now)?, near.page())))
+    }
+
+    /// Takes in what the reading has found, all that there is up to `reached`.
+    pub(super) fn end_reading(&self, queue: &str, found: Vec<Due>, reached: Horizon) {
+        self.change(queue, |near| near.end_reading(found, reached));
+        self.wake();
+    }
+
+    /// Ends a reading that has found out nothing.
+    pub(super) fn fail_reading(&self, queue: &str) {
+        self.change(queue, Near::fail_reading);
+        self.wake();
+    }
+
+    /// Whether a doorbell may be due, held or not.
+    pub(super) fn may_be_due(&self, queue: &str, now: Timestamp) -> bool {
+        self.lock().get(queue).is_some_and(|near| near.is_due(now) || near.is_behind(now))
+    }
+
+    /// Whether no doorbell that is held is due, but one that is not held may be.
+    pub(super) fn is_behind(&self, queue: &str, now: Timestamp) -> bool {
+        self.lock().get(queue).is_some_and(|near| !near.is_due(now) && near.is_behind(now))
+    }
+
+    /// When to claim next from one of `queues`.
+    pub(super) fn next_look(&self, queues: &[String]) -> Option<Timestamp> {
         let known = self.lock();
-        queues.iter().filter_map(|queue| known.get(queue)?.jobs.first().map(|(at, _)| *at)).min()
+        queues.iter().filter_map(|queue| known.get(queue)?.next_look()).min()
     }
 
-    /// Wakes at the next addition after this call, whenever it is awaited.
-    pub(super) fn next_addition(&self) -> Notified<'_> {
+    /// Wakes at the next [`wake`](Self::wake) after this call, whenever it is awaited.
+    pub(super) fn next_change(&self) -> Notified<'_> {
         self.earlier.notified()
     }
 
-    fn of(&self, queues: &mut BTreeMap<String, Due>, queue: &str, change: impl FnOnce(&mut Due)) {
+    /// Makes whoever waits for a due time look at the clock and the timer again.
+    pub(super) fn wake(&self) {
+        self.earlier.notify_waiters();
+    }
+
+    fn change<T>(&self, queue: &str, change: impl FnOnce(&mut Near) -> T) -> T {
+        let mut queues = self.lock();
         match queues.get_mut(queue) {
-            Some(due) => change(due),
-            None => change(queues.entry(queue.to_owned()).or_default()),
+            Some(near) => change(near),
+            None => change(queues.entry(queue.to_owned()).or_insert_with(|| Near::new(self.most))),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Due>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Near>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt;
-
-    use super::*;
-
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::from_millis(millis)
-    }
-
-    #[test]
-    fn what_is_due_comes_out_in_order_and_once() {
-        let schedule = Schedule::default();
-        for (due, job) in [(30, "c"), (10, "a"), (20, "b")] {
-            schedule.add("q", at(due), job.into());
-        }
-        let queues = ["q".to_owned()];
-        assert_eq!(schedule.next_due(&queues), Some(at(10)));
-        assert_eq!(schedule.take_due("q", at(9), 9), []);
-        assert_eq!(schedule.take_due("q", at(20), 1), [(at(10), "a".into())]);
-        assert_eq!(schedule.take_due("q", at(20), 9), [(at(20), "b".into())]);
-        assert_eq!(schedule.next_due(&queues), Some(at(30)));
-        assert_eq!(schedule.next_due(&["other".to_owned()]), None);
-    }
-
-    #[test]
-    fn an_addition_wakes_whoever_asked_before() {
-        let schedule = Schedule::default();
-        let waiting = schedule.next_addition();
-        schedule.add("q", at(1), "a".into());
-        assert!(waiting.now_or_never().is_some());
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The same contract for keys of the runtime's own, whose values the adapter remembers.
+//! The same contract for keys of the runtime's own, whose values the adapter remembers, and with few due times in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct ReservedKeys(TaqubaDisk);
 #[async_trait]
 impl Subject for ReservedKeys {
     fn new() -> Self {
-        Self(TaqubaDisk::new())
+        Self(TaqubaDisk::holding_few())
     }
 
     async fn open(&self) -> Arc<dyn QueuePort> {

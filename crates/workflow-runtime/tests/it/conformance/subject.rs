@@ -18,6 +18,11 @@ const REAPER_INTERVAL: Duration = Duration::from_secs(1);
 /// The adapter has a timer of its own.
 const SCHEDULER_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// More due times than the suite has.
+const NEAR: usize = 4_096;
+/// Fewer.
+const FEW: usize = 3;
+
 /// What a Taquba queue is kept on, with a clock that goes by the time of the async runtime.
 ///
 /// Each opening reaches the disk through a power switch and a gate of its own. What a process has written is on the
@@ -29,6 +34,8 @@ pub(crate) struct TaqubaDisk {
     disk: Arc<InMemory>,
     clock: VirtualClock,
     opening: Mutex<Option<(Gate, PowerCut)>>,
+    /// How many due times of a queue an opening holds in memory.
+    near: usize,
     /// The queue of the latest opening. The port keeps it.
     queue: Mutex<Weak<Queue>>,
 }
@@ -48,7 +55,12 @@ impl TaqubaDisk {
 
     /// An empty disk whose queue goes by `clock`.
     pub(crate) fn on(clock: VirtualClock) -> Self {
-        Self { disk: Arc::default(), clock, opening: Mutex::default(), queue: Mutex::default() }
+        Self { disk: Arc::default(), clock, opening: Mutex::default(), near: NEAR, queue: Mutex::default() }
+    }
+
+    /// An empty disk whose openings hold few due times in memory.
+    pub(super) fn holding_few() -> Self {
+        Self { near: FEW, ..Self::new() }
     }
 }
 
@@ -77,7 +89,7 @@ impl Subject for TaqubaDisk {
             opened = Queue::open_with_options(Arc::new(gate), "queue", options) => {
                 let queue = Arc::new(opened.unwrap());
                 *self.queue.lock().unwrap() = Arc::downgrade(&queue);
-                Some(Arc::new(TaqubaQueue::over(queue)))
+                Some(Arc::new(TaqubaQueue::holding(self.near, queue)))
             }
         }
     }
