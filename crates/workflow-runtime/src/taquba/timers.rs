@@ -1,9 +1,10 @@
 //! Reading on in the store where the doorbells that the timer holds come to an end soon.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::taquba::{JobPage, JobStatus};
+use ::taquba::{JobPage, JobStatus, QueueView};
 use tokio::task::JoinHandle;
 use tracing::error;
 use workflow_core::Timestamp;
@@ -15,8 +16,10 @@ use super::schedule::{Due, Horizon};
 use crate::port::Clock;
 
 /// A claim waits so long for a reading. A page of a queue that has few scheduled jobs takes long where other queues have
-/// many: Taquba keeps them all together.
+/// many: Taquba keeps them all together, and a million of them are some seconds.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// When a reading takes so long, the scheduled jobs of its queue are counted. Counting may be slow too, so not at once.
+const LONG: Duration = Duration::from_millis(50);
 /// What the key of every scheduled job begins with.
 const SCHEDULED: [u8; 2] = [3, 1];
 
@@ -51,7 +54,7 @@ impl Shared {
         let (queue, cursor) = (queue.to_owned(), cursor(queue, from));
         let (view, shared) = (self.queue.view().clone(), Arc::downgrade(self));
         tokio::spawn(async move {
-            let page = view.list_jobs(&queue, JobStatus::Scheduled, cursor.as_deref(), limit).await;
+            let page = page(&view, &queue, cursor.as_deref(), limit).await;
             let Some(shared) = shared.upgrade() else { return Ok(()) };
             match page {
                 Ok(page) => shared.take_in(&queue, page),
@@ -78,9 +81,22 @@ impl Shared {
     }
 }
 
-/// Where a listing goes on after `from`. Taquba makes such cursors only for the ends of pages. This one goes by the key
-/// of a scheduled job, which is the version of Taquba's that this crate depends on; a test compares the two. With a
-/// cursor of another form nothing would be found, and the queue's scheduler would ring what the timer does not know of.
+/// A page of the scheduled jobs of `queue`.
+async fn page(view: &QueueView, queue: &str, cursor: Option<&[u8]>, limit: usize) -> ::taquba::Result<JobPage> {
+    let mut listing = pin!(view.list_jobs(queue, JobStatus::Scheduled, cursor, limit));
+    if let Ok(page) = tokio::time::timeout(LONG, &mut listing).await {
+        return page;
+    }
+    // It may pass over other queues' only. What is not counted is added while this reading goes on.
+    if view.stats(queue).await?.scheduled <= 0 {
+        return Ok(JobPage { jobs: Vec::new(), next_cursor: None });
+    }
+    listing.await
+}
+
+/// Where a listing goes on after `from`. Taquba tells such cursors only at the ends of pages. This one is made like the key
+/// of a scheduled job in the version of Taquba that this crate is tied to; a test compares the two. With a cursor of
+/// another form nothing would be found, and the queue's scheduler would ring what the timer does not know of.
 fn cursor(queue: &str, from: &Horizon) -> Option<Vec<u8>> {
     let Horizon::After((due, job)) = from else { return None };
     let queue_len = u8::try_from(queue.len()).ok()?;
