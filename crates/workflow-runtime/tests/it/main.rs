@@ -16,6 +16,7 @@ mod hooks;
 mod hostile;
 mod many_ended;
 mod overload;
+mod many_timers;
 mod pipeline;
 mod pipelined;
 mod power_cut;
