@@ -37,15 +37,16 @@ pub(crate) struct GatheredSlot {
 pub(crate) type GatheredSlots = BTreeMap<CorrelationKey, GatheredSlot>;
 
 impl RunReads {
-    /// Reads the slot of `key`, for who takes no signal from it. Whoever reads it commits on it.
-    pub(crate) async fn slot(&self, key: &CorrelationKey) -> Result<GatheredSlot> {
-        let bytes = self.kv.get(&self.keys.slot(key), Read::Latest).await?;
+    /// Reads the slot of `key`, for who takes no signal from it. Whoever commits on it may read the latest; whoever tells
+    /// what is buffered, or that nothing is, may not: a signal that is being taken comes back when a crash undoes that.
+    pub(crate) async fn slot(&self, key: &CorrelationKey, read: Read) -> Result<GatheredSlot> {
+        let bytes = self.kv.get(&self.keys.slot(key), read).await?;
         Ok(GatheredSlot { slot: decode_slot(key, bytes.as_deref())?, bytes, ..GatheredSlot::default() })
     }
 
     /// Reads the slot of `key` and the signal that is next there.
     pub(crate) async fn slot_and_oldest(&self, key: &CorrelationKey) -> Result<GatheredSlot> {
-        let mut gathered = self.slot(key).await?;
+        let mut gathered = self.slot(key, Read::Latest).await?;
         if gathered.slot.buffered() > 0 {
             // Between the two reads it may have been taken away: then the commit on this slot is refused.
             let head = gathered.slot.head;
@@ -91,7 +92,7 @@ impl RunReads {
         let pages = stream::try_unfold((self, key, Some(0)), |(reads, key, from)| async move {
             let Some(from) = from else { return Ok::<_, Error>(None) };
             // Below the head there are only rows that are gone, perhaps many.
-            let from = reads.slot(&key).await?.slot.head.max(from);
+            let from = reads.slot(&key, Read::Durable).await?.slot.head.max(from);
             let page = reads.signals_page(&key, from, Read::Durable).await?;
             let next = page.last().map(|(number, _)| number + 1);
             Ok(Some((stream::iter(page.into_iter().map(Ok)), (reads, key, next))))
@@ -130,7 +131,7 @@ impl RunReads {
             && let Phase::Waiting { keys, .. } = &active.phase
         {
             for key in keys {
-                slots.insert(key.clone(), self.slot(key).await?);
+                slots.insert(key.clone(), self.slot(key, Read::Latest).await?);
             }
         }
         for key in begins_to_wait_for(run, event) {

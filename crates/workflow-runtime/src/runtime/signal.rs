@@ -183,7 +183,7 @@ impl Sending {
         if let Some(row) = self.taken(engine).await? {
             return Ok(Try::Taken { by_this: row == encode_signal_id(self.id) });
         }
-        let gathered = engine.reads.slot(&self.key).await?;
+        let gathered = engine.reads.slot(&self.key, Read::Latest).await?;
         if gathered.slot.waiter.is_none() && gathered.slot.buffered() >= engine.settings.signal_limit {
             let limit = engine.settings.signal_limit;
             return Err(Error::SignalBufferFull { key: shown_key(self.key.as_str()), limit });

@@ -10,15 +10,17 @@ use crate::lower::{delete_signal, write_slot};
 /// Clears page by page up to the signal that was the last when the call began.
 pub(super) async fn clear<R, H>(engine: &Engine<R, H>, key: &CorrelationKey) -> Result<u64> {
     let reads = &engine.reads;
-    let last = reads.slot(key).await?.slot.tail;
+    let last = reads.slot(key, Read::Latest).await?.slot.tail;
     let mut cleared = 0;
     let mut turn = None;
     loop {
-        let gathered = reads.slot(key).await?;
-        let head = gathered.slot.head;
         // Durable: that there is nothing is an answer, too.
+        let gathered = reads.slot(key, Read::Durable).await?;
+        let head = gathered.slot.head;
         let mut page = reads.signals_page(key, head, Read::Durable).await?;
-        page.retain(|(number, _)| *number < last);
+        // What is newer than the slot is not expected by the commit: where there is no slot, one may have come and gone.
+        let end = last.min(gathered.slot.tail);
+        page.retain(|(number, _)| *number < end);
         let Some((oldest_kept, _)) = page.last().map(|(number, signal)| (number + 1, signal)) else {
             return Ok(cleared);
         };

@@ -7,7 +7,7 @@ use workflow_runtime::RunOutcome;
 use workflow_testkit::{FaultyPort, Plan, PortCalls, PortFault, Turns, When};
 
 use super::races::told;
-use super::signals::{buffered, runtime, with_a_loop, work, world};
+use super::signals::{buffered, runtime, with_a_loop, without_a_loop, work, world};
 use crate::scripted::{RUN, Scripted, World, submit};
 
 const NEVER: Duration = Duration::MAX;
@@ -90,6 +90,24 @@ fn a_clear_and_a_run_share_out_what_is_buffered() {
             assert_eq!(world.rows("signal-item"), 0);
         }));
     }
+}
+
+/// A key whose buffer is empty has no slot: that there is none again does not tell that nothing has come and gone.
+#[test]
+fn what_two_throw_away_is_counted_once() {
+    told(without_a_loop().exhaustive_up_to(2_000).run(|turns| async move {
+        let world = world(&turns, Scripted::waits_for(&["k"], NEVER));
+        world.runtime().signal("k", "1".into()).await.unwrap();
+        let (one, other) = (runtime(&world, &turns, "one"), runtime(&world, &turns, "other"));
+        let first = turns.actor("one", async move { one.clear_signal("k").await.unwrap() });
+        let others = turns.actor("other", async move {
+            let cleared = other.clear_signal("k").await.unwrap();
+            other.signal("k", "2".into()).await.unwrap();
+            cleared + other.clear_signal("k").await.unwrap()
+        });
+        turns.race().await;
+        assert_eq!((first.output() + others.output(), buffered(&world, "k").await.len()), (2, 0));
+    }));
 }
 
 /// A signal whose time is over is forgotten or reaches the run that is about to take it, object included.

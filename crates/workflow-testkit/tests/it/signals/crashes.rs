@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use workflow_runtime::{CancelOutcome, SignalOptions, StepOutcome, TerminalStatus};
 
 use crate::scripted::{RUN, Runtime, Scripted, World, result_of, submit, until, until_it_waits};
@@ -130,4 +131,31 @@ async fn nothing_is_acknowledged_that_a_crash_undoes() {
     let runtime = world.runtime();
     assert!(runtime.run_end("queued").await.unwrap().is_none());
     assert_eq!(runtime.clear_signal("k").await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_that_a_signal_is_gone_which_a_crash_brings_back() {
+    let mut world = World::without_hook(Scripted::new(|step| async move {
+        tokio::time::sleep(MINUTE).await;
+        Ok(StepOutcome::continue_on_signal(step.payload, "k", Duration::MAX))
+    }));
+    let (runtime, _running) = world.running();
+    for payload in ["a", "b"] {
+        runtime.signal("k", payload.into()).await.unwrap();
+    }
+    submit(&runtime, RUN).await;
+    world.until_called(1).await;
+    world.disk.hold();
+    while world.rows("signal-item") == 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::select! {
+        kept = runtime.buffered_signals("k").try_collect::<Vec<_>>() => panic!("{kept:?}"),
+        cleared = runtime.clear_signal("k") => panic!("{cleared:?}"),
+        () = tokio::time::sleep(MINUTE) => {}
+    }
+    world.crash();
+    let runtime = world.runtime();
+    assert_eq!(runtime.buffered_signals("k").try_collect::<Vec<_>>().await.unwrap().len(), 2);
+    assert_eq!(runtime.clear_signal("k").await.unwrap(), 2);
 }

@@ -164,6 +164,14 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Over(end) => write!(f, "it is over, {end}"),
+            Self::Kept(signals) => {
+                f.write_str("kept")?;
+                signals.iter().try_for_each(|signal| write!(f, ", {signal}"))
+            }
+            Self::Listed(runs) => {
+                f.write_str("listed")?;
+                runs.iter().try_for_each(|run| write!(f, ", {run}"))
+            }
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Failed(why) => write!(f, "perhaps: {why}"),
             answer => write!(f, "{answer:?}"),
