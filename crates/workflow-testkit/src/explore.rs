@@ -4,8 +4,14 @@ mod execution;
 mod failure;
 mod finals;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 pub(crate) use self::execution::{execute, paused_runtime};
@@ -25,7 +31,7 @@ use crate::sim::{Fault, Injection, LONGEST, Reached, Sim};
 #[track_caller]
 pub fn explore<F, S>(scenario: F) -> Held
 where
-    F: Fn(Sim) -> S,
+    F: Fn(Sim) -> S + Sync,
     S: Future<Output = ()> + Send + 'static,
 {
     Explorer::new().run(scenario)
@@ -150,7 +156,8 @@ impl Explorer {
         self
     }
 
-    /// Runs `scenario` in every way, up to the first that fails.
+    /// Runs `scenario` in every way, up to the first that fails, on as many threads as there are cores: what it is to
+    /// remember is [kept](Sim::keep) by its [`Sim`], of which each run has another.
     ///
     /// # Errors
     ///
@@ -161,7 +168,7 @@ impl Explorer {
     /// In an async context: it starts async runtimes of its own.
     pub fn explore<F, S>(&self, scenario: F) -> Result<Held, Box<FailedPoint>>
     where
-        F: Fn(Sim) -> S,
+        F: Fn(Sim) -> S + Sync,
         S: Future<Output = ()> + Send + 'static,
     {
         let (finals, reached, mut coverage) = self.uninterrupted(&scenario)?;
@@ -169,12 +176,9 @@ impl Explorer {
         let exhaustive = singles.len() <= self.exhaustive_up_to;
         let singles = if exhaustive { singles } else { self.drawn(&singles, self.samples) };
         let pairs = (0..self.pairs).map(|number| self.pair(&reached, number as u64));
-        let mut schedules = 0;
-        for schedule in singles.into_iter().chain(pairs) {
-            coverage.merge(&self.try_schedule(&scenario, schedule, &finals)?);
-            schedules += 1;
-        }
-        Ok(Held { points: reached.len(), schedules, exhaustive, coverage })
+        let schedules: Vec<_> = singles.into_iter().chain(pairs).collect();
+        coverage.merge(&self.try_all(&scenario, &schedules, &finals)?);
+        Ok(Held { points: reached.len(), schedules: schedules.len(), exhaustive, coverage })
     }
 
     /// As [`explore`](Self::explore), for tests.
@@ -185,7 +189,7 @@ impl Explorer {
     #[track_caller]
     pub fn run<F, S>(&self, scenario: F) -> Held
     where
-        F: Fn(Sim) -> S,
+        F: Fn(Sim) -> S + Sync,
         S: Future<Output = ()> + Send + 'static,
     {
         match self.explore(scenario) {
@@ -226,6 +230,48 @@ impl Explorer {
         match execution.result {
             Ok(finals) if problems.is_empty() => Ok((finals, execution.reached, execution.coverage)),
             _ => Err(FailedPoint::of(String::new(), problems, &execution.events)),
+        }
+    }
+
+    /// Tries `schedules` on all cores. Of those that fail, tells the first in their order.
+    fn try_all<F, S>(
+        &self,
+        scenario: &F,
+        schedules: &[Vec<Injection>],
+        expected: &Finals,
+    ) -> Result<Coverage, Box<FailedPoint>>
+    where
+        F: Fn(Sim) -> S + Sync,
+        S: Future<Output = ()> + Send + 'static,
+    {
+        let (next, failures) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        let so_far = || failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = || {
+            let mut coverage = Coverage::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                // They are begun in their order, so nothing before a failure is left out.
+                let Some(schedule) = schedules.get(number).filter(|_| so_far().is_empty()) else {
+                    return coverage;
+                };
+                match self.try_schedule(scenario, schedule.clone(), expected) {
+                    Ok(exercised) => coverage.merge(&exercised),
+                    Err(failed) => drop(so_far().insert(number, failed)),
+                }
+            }
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZero::get).min(schedules.len());
+        let coverage = thread::scope(|scope| {
+            let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+            let mut coverage = work();
+            for other in others {
+                coverage.merge(&other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            coverage
+        });
+        match so_far().pop_first() {
+            Some((_, failed)) => Err(failed),
+            None => Ok(coverage),
         }
     }
 
