@@ -3,15 +3,20 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::join_all;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use workflow_effects::{Commit, Error, KvStore, Read, Rejected, ScanPage, ScanRange};
 
-/// The most commits in flight at the store.
+/// The most commits in flight at a store that is quick to answer.
 const IN_FLIGHT: usize = 4;
+/// The most at a store that is slow, where whoever waited for one of those to land would wait for two writes.
+const SLOW_IN_FLIGHT: usize = 64;
+/// A store is slow when so long after the last commit took off none has landed.
+const SLOW: Duration = Duration::from_millis(2);
 /// The most bytes that a group carries.
 const GROUP_BYTES: usize = 8 << 20;
 /// The most commits that a group carries.
@@ -35,6 +40,8 @@ struct Inner {
     store: Arc<dyn KvStore>,
     state: Mutex<State>,
     room: Arc<Semaphore>,
+    /// Notified when a commit has landed.
+    landed: Notify,
 }
 
 #[derive(Default)]
@@ -64,7 +71,8 @@ struct Flight {
 impl GroupCommit {
     /// Groups the commits to `store`.
     pub(crate) fn new(store: Arc<dyn KvStore>) -> Self {
-        Self { inner: Arc::new(Inner { store, state: Mutex::default(), room: Arc::new(Semaphore::new(ROOM)) }) }
+        let (state, room, landed) = (Mutex::default(), Arc::new(Semaphore::new(ROOM)), Notify::new());
+        Self { inner: Arc::new(Inner { store, state, room, landed }) }
     }
 }
 
@@ -105,13 +113,22 @@ impl Inner {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         {
             let mut state = self.lock();
-            if state.is_boarding || state.in_flight == IN_FLIGHT || state.waiting.is_empty() {
+            if state.is_boarding || state.in_flight == SLOW_IN_FLIGHT || state.waiting.is_empty() {
                 return;
             }
             (state.in_flight, state.is_boarding) = (state.in_flight + 1, true);
         }
         // Not under the lock: a runtime that shuts down drops the task at once, and with it the flight.
         runtime.spawn(fly(Flight { group_commit: self.clone(), is_boarding: true }));
+    }
+
+    /// Waits until no more than [`IN_FLIGHT`] are in flight, or the store proves slow.
+    async fn cleared(&self) {
+        let landed = self.landed.notified();
+        if self.lock().in_flight > IN_FLIGHT {
+            // Either way it is time.
+            let _ = tokio::time::timeout(SLOW, landed).await;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -142,6 +159,7 @@ impl Drop for Flight {
             return;
         }
         drop(state);
+        self.group_commit.landed.notify_waiters();
         self.group_commit.take_off();
     }
 }
@@ -150,6 +168,7 @@ impl Drop for Flight {
 async fn fly(mut flight: Flight) {
     // Whoever is ready to run may be about to hand in a commit, too.
     tokio::task::yield_now().await;
+    flight.group_commit.cleared().await;
     let mut groups = vec![flight.board()];
     while !groups.is_empty() {
         let merged = groups.iter().map(|group| merge(group)).collect();

@@ -115,7 +115,7 @@ async fn fill(group: &Arc<GroupCommit>) -> Vec<BoxFuture<'static, Answer>> {
     hand_in_all(group, (0..IN_FLIGHT).map(|number| put(format!("filler {number}")))).await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lone_commit_goes_at_once_and_what_waits_goes_together() {
     let (store, group) = grouped();
     let fillers = fill(&group).await;
@@ -129,7 +129,25 @@ async fn a_lone_commit_goes_at_once_and_what_waits_goes_together() {
     assert_eq!(store.len(), IN_FLIGHT + 9);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_slow_store_to_answer_others() {
+    let (store, group) = grouped();
+    let _fillers = fill(&group).await;
+    let _waiting = hand_in_all(&group, (0..9).map(|number| put(format!("key {number}")))).await;
+    tokio::time::sleep(SLOW * 2).await;
+    let handed: Vec<_> = store.held.lock().unwrap().iter().map(|(commit, _)| commit.written().count()).collect();
+    assert_eq!(handed, [1, 1, 1, 1, 9]);
+    let mut later = Vec::new();
+    for number in 0..SLOW_IN_FLIGHT {
+        later.push(hand_in(&group, put(format!("later {number}"))).await);
+        tokio::time::sleep(SLOW * 2).await;
+    }
+    assert_eq!(*store.handed.lock().unwrap(), SLOW_IN_FLIGHT, "there is a bound all the same");
+    assert_eq!(store.let_go().await.len(), SLOW_IN_FLIGHT);
+    assert_eq!(store.let_go().await, [IN_FLIGHT + 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn commits_that_are_handed_in_at_once_go_together() {
     let (store, group) = grouped();
     let together = (0..9).map(|number| group.commit(vec![put(format!("key {number}"))]));
@@ -145,7 +163,7 @@ async fn commits_that_are_handed_in_at_once_go_together() {
 fn an_async_runtime_shuts_down_beside_commits_that_wait() {
     for turns in 0..5 {
         let (_store, group) = grouped();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let answers = runtime.block_on(async {
             let answers = hand_in_all(&group, (0..9).map(|number| put(format!("key {number}")))).await;
             for _ in 0..turns {
@@ -159,7 +177,7 @@ fn an_async_runtime_shuts_down_beside_commits_that_wait() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn commits_of_one_key_are_never_in_one_group() {
     let (store, group) = grouped();
     let _fillers = fill(&group).await;
@@ -172,7 +190,7 @@ async fn commits_of_one_key_are_never_in_one_group() {
     assert!(join_all(waiting).await.into_iter().all(|answer| answer.is_ok()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_those_are_refused_whose_commit_is() {
     let (store, group) = grouped();
     for key in ["3", "6"] {
@@ -194,7 +212,7 @@ async fn only_those_are_refused_whose_commit_is() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn everyone_in_a_group_of_unknown_outcome_learns_that() {
     let (store, group) = grouped();
     let fillers = fill(&group).await;
@@ -207,7 +225,7 @@ async fn everyone_in_a_group_of_unknown_outcome_learns_that() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_caller_who_gives_up_abandons_the_answer_only() {
     let (store, group) = grouped();
     let fillers = fill(&group).await;
@@ -220,7 +238,7 @@ async fn a_caller_who_gives_up_abandons_the_answer_only() {
     assert!(store.rows.lock().unwrap().contains_key(b"a".as_slice()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_waits_takes_off_although_nobody_polls_for_the_answers_in_flight() {
     let (store, group) = grouped();
     let _fillers = fill(&group).await;
@@ -230,7 +248,7 @@ async fn what_waits_takes_off_although_nobody_polls_for_the_answers_in_flight() 
     waiting.await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_group_and_what_waits_are_bounded() {
     let (store, group) = grouped();
     let _fillers = fill(&group).await;
