@@ -44,10 +44,10 @@ pub enum Error {
         /// The limit.
         problem: String,
     },
-    /// An option of a submission is out of its range.
+    /// An option of a submission, or a setting of an opening, is out of its range.
     #[error("invalid option `{option}`: {problem}")]
     InvalidOption {
-        /// The field of the submission's or call's options.
+        /// The field of the submission's, call's or opening's options.
         option: &'static str,
         /// What is wrong with it.
         problem: String,
@@ -74,6 +74,14 @@ pub enum Error {
         url: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The URL names a bucket of a provider whose feature is off. Turn it on where the crate is depended on.
+    #[error("cannot open `{url}` without the feature `{feature}` of `workflow-runtime`")]
+    MissingFeature {
+        /// The URL as given.
+        url: String,
+        /// The feature.
+        feature: &'static str,
     },
     /// Somebody else has the store open for writing.
     #[error("the store at `{path}` is held by {holder}; end that first, or read beside it")]
@@ -141,6 +149,7 @@ impl Error {
             | Self::Misconfigured(_)
             | Self::NoStore { .. }
             | Self::InvalidUrl { .. }
+            | Self::MissingFeature { .. }
             | Self::AlreadyRunning(_) => true,
             Self::SignalBufferFull { .. }
             | Self::KeyTaken(_)

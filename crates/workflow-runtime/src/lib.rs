@@ -56,7 +56,9 @@ pub use crate::spec::{
 };
 pub use crate::step::{Step, StepError, StepErrorKind, StepOutcome, StepRunner, Trigger};
 #[cfg(feature = "taquba")]
-pub use crate::taquba::{RunReader, Storage, StoreReader, TaqubaQueue, open, open_on, open_reader};
+pub use crate::taquba::{
+    OpenSettings, RunReader, Storage, StoreReader, TaqubaQueue, open, open_on, open_on_with, open_reader, open_with,
+};
 pub use crate::views::{BufferedSignal, HistoryEntry, HistoryLevel, RunPhase, RunState, RunStatus, StepEnd};
 
 /// Compiles and runs the snippets of the guide.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use ::taquba::Queue;
 use object_store::ObjectStore;
 
-pub use self::open::{Storage, open, open_on};
+pub use self::open::{OpenSettings, Storage, open, open_on, open_on_with, open_with};
 pub use self::queue::TaqubaQueue;
 pub use self::reader::{RunReader, StoreReader, open_reader};
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};

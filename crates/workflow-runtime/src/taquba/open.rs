@@ -1,18 +1,18 @@
 //! Opening a store by its URL, with the settings that fit it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::taquba::{OpenOptions, Queue, QueueConfig};
 use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use tracing::error;
-use url::Url;
 use workflow_effects::{KvReadHandle, KvStore};
 
+pub use self::settings::OpenSettings;
+pub(super) use self::url::existing_store_of;
+use self::url::{Named, bucket, directory, invalid, parse};
 use super::clock::SteadyClock;
 use super::failure::{ClockBehind, error as failure};
 use super::lever::FlushInbox;
@@ -21,10 +21,11 @@ use super::queue::TaqubaQueue;
 use crate::runtime::{WorkflowRuntime, WorkflowRuntimeBuilder};
 use crate::{Error, Result, StepRunner, TerminalHook};
 
+mod settings;
+mod url;
+
 /// The path of the queue inside its store.
 pub(super) const QUEUE_PATH: &str = "queue";
-/// How long what nobody waits for waits for its flush, and everything else where the flush cannot be asked for.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
 /// Due doorbells are claimed by our own timer; the queue's scheduler is the safety net.
 const SCHEDULER_INTERVAL: Duration = Duration::from_secs(60);
 /// How long an open waits for a system's clock that is behind the last write of the store.
@@ -55,16 +56,24 @@ impl fmt::Debug for Storage {
 
 /// Opens the store that `url` names, making it when it is not there.
 ///
-/// | URL | store |
-/// | --- | --- |
-/// | `file:///var/lib/app` | a local directory, synced to disk at every commit, locked while it is open |
-/// | `memory:` | this process's memory, for tests and examples |
+/// | URL | store | feature |
+/// | --- | --- | --- |
+/// | `file:///var/lib/app` | a local directory, synced to disk at every commit, locked while it is open | – |
+/// | `memory:` | this process's memory, for tests and examples | – |
+/// | `s3://bucket/prefix` | a bucket of Amazon S3, or of a server that speaks its protocol | `aws` |
+/// | `gs://bucket/prefix` | a bucket of Google Cloud Storage | `gcp` |
+/// | `az://container/prefix` | a container of Azure Blob Storage | `azure` |
+///
+/// A bucket is there already, and the prefix may be left out. Who is let in, and where the bucket is, the environment's
+/// variables say that begin with `AWS_`, `GOOGLE_` or `AZURE_`, as `object_store` reads them. A bucket has no lock: the
+/// next opening takes it away from the one before.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidUrl`] when the URL has another form or its directory cannot be made; [`Error::Held`] when somebody
-/// else has the directory open for writing; [`Error::Store`] and [`Error::Queue`] when the store cannot be opened. While the system's clock is behind the last write of the store,
-/// nothing can be written: the call waits for the clock for a minute, then fails with an error that says so.
+/// [`Error::InvalidUrl`] when the URL has another form or its directory cannot be made; [`Error::MissingFeature`] when
+/// a bucket's feature is off; [`Error::Held`] when somebody else has the directory open for writing; [`Error::Store`]
+/// and [`Error::Queue`] when the store cannot be opened. While the system's clock is behind the last write of the
+/// store, nothing can be written: the call waits for the clock for a minute, then fails with an error that says so.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> workflow_runtime::Result<()> {
@@ -74,32 +83,65 @@ impl fmt::Debug for Storage {
 /// # Ok(()) }
 /// ```
 pub async fn open(url: &str) -> Result<Storage> {
+    open_with(url, OpenSettings::for_url(url)?).await
+}
+
+/// Opens the store that `url` names with other settings than [`open`] would choose.
+///
+/// # Errors
+///
+/// As [`open`], and [`Error::InvalidOption`] when a setting is out of its range.
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_runtime::{OpenSettings, open_with};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> workflow_runtime::Result<()> {
+/// let url = "memory:"; // "s3://bucket/orders"
+/// let settings = OpenSettings { flush_gap: Duration::from_millis(200), ..OpenSettings::for_url(url)? };
+/// let storage = open_with(url, settings).await?;
+/// storage.close().await?;
+/// # Ok(()) }
+/// ```
+pub async fn open_with(url: &str, settings: OpenSettings) -> Result<Storage> {
+    settings.check()?;
     match parse(url)? {
-        Named::Memory => open_on(Arc::new(InMemory::new())).await,
+        Named::Memory => open_on_with(Arc::new(InMemory::new()), settings).await,
+        Named::Bucket => open_on_with(bucket(url)?, settings).await,
         Named::Directory(path) => {
             std::fs::create_dir_all(&path).map_err(|cause| invalid(url, cause.to_string()))?;
             let lock = Arc::new(DirectoryLock::take(&path)?);
-            let storage = open_on(directory(url, &path)?).await?;
+            let storage = open_on_with(directory(url, &path)?, settings).await?;
             storage.port.keep_locked(lock.clone());
             Ok(Storage { lock: Some(lock), ..storage })
         }
     }
 }
 
-/// Opens `store` with the settings that [`open`] uses for the store of a URL: for object stores that the application
-/// makes itself, and for tests that wrap one.
+/// Opens `store` as [`open`] opens a store in memory or in a directory: for object stores that the application makes
+/// itself, and for tests that wrap one. A bucket wants other settings: [`open_on_with`].
 ///
 /// # Errors
 ///
 /// As [`open`].
+pub async fn open_on(store: Arc<dyn ObjectStore>) -> Result<Storage> {
+    open_on_with(store, OpenSettings::local()).await
+}
+
+/// Opens `store` with `settings`.
+///
+/// # Errors
+///
+/// As [`open_with`].
 //
 // Writes are refused while the system's clock is behind the last write of the store, and one that is refused stops
 // the storage engine for good. So a write proves the clock here, before anyone relies on the store.
-pub async fn open_on(store: Arc<dyn ObjectStore>) -> Result<Storage> {
+pub async fn open_on_with(store: Arc<dyn ObjectStore>, settings: OpenSettings) -> Result<Storage> {
+    settings.check()?;
     let deadline = tokio::time::Instant::now() + CLOCK_WAIT;
     let mut told = false;
     loop {
-        let cause = match try_open(store.clone()).await {
+        let cause = match try_open(store.clone(), settings).await {
             Err(cause) if ClockBehind::is_told_by(&cause) => ClockBehind(cause),
             opened => return Ok(opened.map_err(failure)?),
         };
@@ -114,12 +156,12 @@ pub async fn open_on(store: Arc<dyn ObjectStore>) -> Result<Storage> {
     }
 }
 
-async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Error> {
+async fn try_open(store: Arc<dyn ObjectStore>, settings: OpenSettings) -> Result<Storage, ::taquba::Error> {
     let clock = Arc::new(SteadyClock::new());
     let (inbox, inbox_options) = FlushInbox::new();
     let config = QueueConfig::default().dead_retention(None).max_attempts(u32::MAX);
     let mut options = OpenOptions::default()
-        .flush_interval(FLUSH_INTERVAL)
+        .flush_interval(settings.flush_interval)
         .scheduler_interval(SCHEDULER_INTERVAL)
         .payload_offload_threshold(None)
         .inbox(Some(inbox_options))
@@ -127,48 +169,10 @@ async fn try_open(store: Arc<dyn ObjectStore>) -> Result<Storage, ::taquba::Erro
     options.default_queue_config = config;
     let queue = Arc::new(Queue::open_with_options(store.clone(), QUEUE_PATH, options).await?);
     let port = TaqubaQueue::over(queue.clone());
-    port.flush_through(inbox);
+    port.flush_through(inbox, settings.flush_gap);
     port.prove().await?;
     port.follow_wall_clock(clock);
     Ok(Storage { queue, port, store, lock: None })
-}
-
-/// A store that a URL names.
-enum Named {
-    Memory,
-    Directory(PathBuf),
-}
-
-fn parse(url: &str) -> Result<Named> {
-    let parsed =
-        Url::parse(url).map_err(|cause| invalid(url, format!("{cause}; write `file:///path` or `memory:`")))?;
-    match parsed.scheme() {
-        "memory" if url == "memory:" => Ok(Named::Memory),
-        "memory" => Err(invalid(url, "a store in memory has no name: write `memory:`".to_owned())),
-        "file" => match parsed.to_file_path() {
-            Ok(path) if url.starts_with("file:///") => Ok(Named::Directory(path)),
-            _ => Err(invalid(url, "a file URL names an absolute path: `file:///path`".to_owned())),
-        },
-        scheme => Err(invalid(url, format!("scheme `{scheme}` is neither `file` nor `memory`"))),
-    }
-}
-
-fn directory(url: &str, path: &Path) -> Result<Arc<dyn ObjectStore>> {
-    let store = LocalFileSystem::new_with_prefix(path).map_err(|cause| invalid(url, cause.to_string()))?;
-    Ok(Arc::new(store.with_fsync(true)))
-}
-
-/// The store of a URL that is to be read, if it is there.
-pub(super) fn existing_store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
-    match parse(url)? {
-        Named::Memory => Err(invalid(url, "a store in memory cannot be read from outside".to_owned())),
-        Named::Directory(path) if path.is_dir() => directory(url, &path),
-        Named::Directory(_) => Err(Error::NoStore { url: url.to_owned() }),
-    }
-}
-
-fn invalid(url: &str, problem: String) -> Error {
-    Error::InvalidUrl { url: url.to_owned(), problem }
 }
 
 impl Storage {

@@ -119,9 +119,10 @@ impl TaqubaQueue {
         let _ = self.shared.lock.set(lock);
     }
 
-    /// Flushes at once what somebody waits for, through the inbox that the queue was opened with.
-    pub(super) fn flush_through(&self, inbox: FlushInbox) {
-        self.shared.lever.get_or_init(|| Lever::new(Arc::downgrade(&self.shared.queue), inbox));
+    /// Flushes what somebody waits for, through the inbox that the queue was opened with, as soon as the last flush began
+    /// `gap` ago.
+    pub(super) fn flush_through(&self, inbox: FlushInbox, gap: Duration) {
+        self.shared.lever.get_or_init(|| Lever::new(Arc::downgrade(&self.shared.queue), inbox, gap));
     }
 
     /// Proves by a write that the queue can be written.

@@ -5,6 +5,7 @@
 mod adapter;
 mod api;
 mod approvals;
+mod bucket;
 mod conformance;
 mod crash;
 mod differential;

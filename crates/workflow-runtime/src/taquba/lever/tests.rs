@@ -1,7 +1,9 @@
 //! The lever over a queue whose flush interval is longer than the tests.
 
 use ::taquba::OpenOptions;
+use object_store::ObjectStore;
 use object_store::memory::InMemory;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use workflow_core::Timestamp;
 use workflow_effects::{Commit, Enqueue, KvStore, Read};
 
@@ -10,15 +12,23 @@ use super::*;
 use crate::port::{QueuePort, Settlement};
 
 const HOUR: Duration = Duration::from_secs(3_600);
+/// The least time between flushes, where there is one.
+const GAP: Duration = Duration::from_secs(2);
+/// How long a write takes, where it takes long.
+const SLOW_PUT: Duration = Duration::from_millis(160);
 /// What a test waits before it is sure that nothing happens.
 const SOON: Duration = Duration::from_millis(50);
 
 async fn open(store: &Arc<InMemory>) -> TaqubaQueue {
+    open_with_gap(store.clone(), Duration::ZERO).await
+}
+
+async fn open_with_gap(store: Arc<dyn ObjectStore>, gap: Duration) -> TaqubaQueue {
     let (inbox, options) = FlushInbox::new();
     let options = OpenOptions::default().flush_interval(HOUR).inbox(Some(options));
-    let queue = Queue::open_with_options(store.clone(), "queue", options).await.unwrap();
+    let queue = Queue::open_with_options(store, "queue", options).await.unwrap();
     let port = TaqubaQueue::over(Arc::new(queue));
-    port.flush_through(inbox);
+    port.flush_through(inbox, gap);
     port
 }
 
@@ -57,10 +67,64 @@ async fn nothing_is_flushed_while_nobody_waits() {
     assert_eq!(objects(&store).await, before);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_commit_after_a_quiet_time_does_not_wait_and_those_that_follow_travel_together() {
+    let store = Arc::new(InMemory::new());
+    let port = open_with_gap(store.clone(), GAP).await;
+    for round in 0..3 {
+        tokio::time::sleep(GAP).await;
+        let (quiet, before) = (Instant::now(), log_files(&store).await);
+        commit(&port, put(format!("first {round}"))).await;
+        assert_eq!(quiet.elapsed(), Duration::ZERO, "the first is flushed at once");
+        let others = (1..=10).map(|number| {
+            let port = port.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(GAP / 20 * number).await;
+                commit(&port, put(format!("{round} {number}"))).await;
+                Instant::now()
+            })
+        });
+        for other in futures::future::join_all(others).await {
+            assert_eq!(other.unwrap().duration_since(quiet), GAP);
+        }
+        assert_eq!(log_files(&store).await, before + 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_whom_a_slow_flush_answers_travel_together_from_then_on() {
+    const ROUNDS: u32 = 10;
+    let slow = ThrottleConfig { wait_put_per_call: SLOW_PUT, ..ThrottleConfig::default() };
+    let store = Arc::new(ThrottledStore::new(InMemory::new(), slow));
+    let port = open_with_gap(store.clone(), Duration::ZERO).await;
+    for travellers in [1, 5] {
+        let began = Instant::now();
+        let all = (0..travellers).map(|number| {
+            let port = port.clone();
+            tokio::spawn(async move {
+                for round in 0..ROUNDS {
+                    // What a step takes, which is another time for each.
+                    tokio::time::sleep(Duration::from_millis(number + 1)).await;
+                    commit(&port, put(format!("{travellers} {number} {round}"))).await;
+                }
+            })
+        });
+        for traveller in futures::future::join_all(all).await {
+            traveller.unwrap();
+        }
+        let flushes = began.elapsed().as_millis() / SLOW_PUT.as_millis();
+        assert!((10..=11).contains(&flushes), "{travellers} took {flushes} flushes' time for {ROUNDS} commits each");
+    }
+}
+
+/// How many flushes have written something.
+async fn log_files(store: &InMemory) -> usize {
+    objects(store).await.iter().filter(|name| name.contains("/wal/")).count()
+}
+
 /// The names of everything in the store.
 async fn objects(store: &InMemory) -> Vec<String> {
     use futures::TryStreamExt;
-    use object_store::ObjectStore;
     let mut names: Vec<_> = store.list(None).map_ok(|meta| meta.location.to_string()).try_collect().await.unwrap();
     names.sort();
     names
@@ -98,7 +162,7 @@ async fn a_lever_that_breaks_leaves_commits_to_the_flush_interval() {
     let options = OpenOptions::default().flush_interval(SOON).inbox(Some(options));
     let queue = Queue::open_with_options(store.clone(), "queue", options).await.unwrap();
     let port = TaqubaQueue::over(Arc::new(queue));
-    port.flush_through(inbox);
+    port.flush_through(inbox, Duration::ZERO);
     commit(&port, put("key".to_owned())).await;
     assert!(port.get(b"key", Read::Durable).await.unwrap().is_some());
 }

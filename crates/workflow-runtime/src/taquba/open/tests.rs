@@ -4,19 +4,6 @@ use std::error::Error as _;
 
 use super::*;
 
-fn check(url: &str, problem: &str) {
-    let Err(Error::InvalidUrl { problem: found, .. }) = parse(url) else { panic!("`{url}` is accepted") };
-    assert!(found.contains(problem), "{found}");
-}
-
-#[test]
-fn a_url_that_names_no_store_is_refused() {
-    check("", "URL");
-    check("/var/lib/app", "URL");
-    check("s3://bucket", "neither `file` nor `memory`");
-    check("file://host/path", "absolute path");
-}
-
 #[tokio::test]
 async fn the_clock_is_followed_for_as_long_as_anything_uses_the_queue() {
     let storage = open("memory:").await.unwrap();
