@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::Compare;
+use crate::bucket::Requests;
 use crate::place::StoreKind;
 use crate::report::Line;
 use crate::systems::SystemKind;
@@ -82,7 +83,18 @@ fn rows(workload: Workload, of_a: &[Line], of_b: &[Line]) -> Vec<String> {
     if of_a.iter().all(|line| line.stored_bytes_per_step.is_some()) {
         rows.push(row("stored bytes a step", false, |line| line.stored_bytes_per_step.unwrap_or_default()));
     }
+    if of_a.iter().all(|line| line.requests_per_1000_steps.is_some()) {
+        rows.push(row("run p50 ms", false, |line| line.run_p50_ms));
+        rows.push(row("requests per 1,000 steps", false, |line| asked(line, Requests::charged)));
+        rows.push(row("puts per 1,000 steps", false, |line| asked(line, |requests| requests.puts)));
+        rows.push(row("KiB put per 1,000 steps", false, |line| asked(line, |requests| requests.put_bytes / 1024.0)));
+    }
     rows
+}
+
+/// A figure of what was asked of a bucket.
+fn asked(line: &Line, figure: fn(&Requests) -> f64) -> f64 {
+    line.requests_per_1000_steps.as_ref().map_or(f64::NAN, figure)
 }
 
 /// Least, middle and most of one figure.

@@ -3,6 +3,7 @@
 //! `run` measures one system once, in this process, and prints one JSON line. `compare` starts such processes A B A B
 //! and prints the ratios of their medians.
 
+mod bucket;
 mod compare;
 mod measure;
 mod place;
@@ -25,7 +26,7 @@ xflags::xflags! {
             required --system system: SystemKind
             /// w1, w2, w3, w3-1024, w3-4096, w4, w4-100k, w5, w6, w7-64k, w7-1m, w9.
             required --workload workload: Workload
-            /// memory, directory or fsync.
+            /// memory, directory, fsync or bucket.
             required --store store: StoreKind
             /// Another number of runs than the workload's.
             optional --runs runs: usize
@@ -33,6 +34,10 @@ xflags::xflags! {
             optional --steps steps: u32
             /// Another number of runs at a time.
             optional --in-flight in_flight: usize
+            /// Another least time between flushes of ours than what fits the store, in milliseconds.
+            optional --flush-gap flush_gap: u64
+            /// Another flush interval of ours, in milliseconds.
+            optional --flush-interval flush_interval: u64
         }
 
         /// Run a small workload on one thread, on a store in memory, for a tool that counts instructions.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::Run;
+use crate::bucket::Requests;
 use crate::place::{Place, StoreKind};
 use crate::report::{Line, cpu_s, peak_mib, percentile_ms};
 use crate::systems::{FirstStep, System, SystemKind};
@@ -22,7 +23,7 @@ pub fn run(flags: &Run) -> anyhow::Result<()> {
         ..shape
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let line = runtime.block_on(measure(flags.system, flags.workload, shape, flags.store))?;
+    let line = runtime.block_on(measure(flags, shape))?;
     println!("{}", serde_json::to_string(&line)?);
     Ok(())
 }
@@ -40,9 +41,13 @@ pub fn load() -> anyhow::Result<()> {
     })
 }
 
-async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: StoreKind) -> anyhow::Result<Line> {
-    let place = Place::new(store)?;
-    let Measured { wall, cpu, mut samples, usage } = match workload {
+async fn measure(flags: &Run, shape: Shape) -> anyhow::Result<Line> {
+    let (kind, workload, store) = (flags.system, flags.workload, flags.store);
+    let mut place = Place::new(store)?;
+    let settings = &mut place.settings;
+    settings.flush_gap = flags.flush_gap.map_or(settings.flush_gap, Duration::from_millis);
+    settings.flush_interval = flags.flush_interval.map_or(settings.flush_interval, Duration::from_millis);
+    let Measured { wall, cpu, mut samples, usage, requests } = match workload {
         Workload::W4 { .. } => reopen(kind, &place, shape).await?,
         _ => run_all(kind, &place, shape).await?,
     };
@@ -63,6 +68,7 @@ async fn measure(kind: SystemKind, workload: Workload, shape: Shape, store: Stor
         peak_mib: peak_mib(),
         stored_bytes_per_step: usage.map(|(bytes, _)| bytes as f64 / steps),
         stored_files: usage.map(|(_, files)| files),
+        requests_per_1000_steps: requests.map(|(before, after)| after.per_1000(&before, steps)),
     })
 }
 
@@ -75,6 +81,8 @@ struct Measured {
     samples: Vec<Duration>,
     /// Bytes and files in the store's directory, before it is closed.
     usage: Option<(u64, u64)>,
+    /// What had been asked of a bucket before and after.
+    requests: Option<(Requests, Requests)>,
 }
 
 /// Runs all of a workload.
@@ -83,12 +91,14 @@ async fn run_all(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Resul
     system.start().await;
     // The first run finds caches cold and files missing.
     one(&*system, "warm-up", shape).await?;
+    let requests = place.requests();
     let (cpu, began) = (cpu_s(), Instant::now());
     let samples = drive(&system, shape).await?;
     let wall = if shape.signalled { samples.iter().sum() } else { began.elapsed() };
     let (cpu, usage) = (cpu_s() - cpu, place.usage());
+    let requests = requests.zip(place.requests());
     system.close().await?;
-    Ok(Measured { wall, cpu, samples, usage })
+    Ok(Measured { wall, cpu, samples, usage, requests })
 }
 
 /// Opens a store in which all runs of a workload are ready, up to their first step. The samples are the times of the
@@ -108,6 +118,7 @@ async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result
     futures::future::try_join_all(submitters).await?;
     system.close().await?;
     let usage = place.usage();
+    let requests = place.requests();
     let (first_step, cpu, began) = (FirstStep::default(), cpu_s(), Instant::now());
     let system = kind.open(place, shape, first_step.clone()).await?;
     let opened = began.elapsed();
@@ -118,7 +129,8 @@ async fn reopen(kind: SystemKind, place: &Place, shape: Shape) -> anyhow::Result
             None => tokio::time::sleep(Duration::from_micros(100)).await,
         }
     };
-    Ok(Measured { wall: first, cpu: cpu_s() - cpu, samples: vec![opened, first], usage })
+    let requests = requests.zip(place.requests());
+    Ok(Measured { wall: first, cpu: cpu_s() - cpu, samples: vec![opened, first], usage, requests })
 }
 
 /// Keeps `in_flight` runs going until all have ended, and says how long each took.

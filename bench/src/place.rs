@@ -8,6 +8,9 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use tempfile::TempDir;
+use workflow_runtime::OpenSettings;
+
+use crate::bucket::{Bucket, Requests};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,17 +21,22 @@ pub enum StoreKind {
     Directory,
     /// A local directory that survives a power cut.
     Fsync,
+    /// A store in memory that is as slow as a bucket, and counts requests.
+    Bucket,
 }
 
 /// A store of a kind. Its files go when it is dropped: keep it until the end of the measurement.
 pub struct Place {
     pub store: Arc<dyn ObjectStore>,
+    /// How this runtime opens it.
+    pub settings: OpenSettings,
     dir: Option<TempDir>,
+    bucket: Option<Arc<Bucket>>,
 }
 
 impl StoreKind {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 3] = [Self::Memory, Self::Directory, Self::Fsync];
+    pub const ALL: [Self; 4] = [Self::Memory, Self::Directory, Self::Fsync, Self::Bucket];
 
     /// How the command line and the report call it.
     pub fn name(self) -> &'static str {
@@ -36,6 +44,7 @@ impl StoreKind {
             Self::Memory => "memory",
             Self::Directory => "directory",
             Self::Fsync => "fsync",
+            Self::Bucket => "bucket",
         }
     }
 }
@@ -54,15 +63,27 @@ impl FromStr for StoreKind {
 impl Place {
     /// An empty store; directories are made below `BENCH_DIR`, or where temporary files go.
     pub fn new(kind: StoreKind) -> anyhow::Result<Self> {
-        if kind == StoreKind::Memory {
-            return Ok(Self { store: Arc::new(InMemory::new()), dir: None });
+        let (settings, dir, bucket) = (OpenSettings::local(), None, None);
+        match kind {
+            StoreKind::Memory => Ok(Self { store: Arc::new(InMemory::new()), settings, dir, bucket }),
+            StoreKind::Bucket => {
+                let bucket = Arc::new(Bucket::new());
+                Ok(Self { store: bucket.clone(), settings: OpenSettings::bucket(), dir, bucket: Some(bucket) })
+            }
+            StoreKind::Directory | StoreKind::Fsync => {
+                let dir = match std::env::var_os("BENCH_DIR") {
+                    Some(parent) => TempDir::new_in(parent)?,
+                    None => TempDir::new()?,
+                };
+                let store = LocalFileSystem::new_with_prefix(dir.path())?.with_fsync(kind == StoreKind::Fsync);
+                Ok(Self { store: Arc::new(store), settings, dir: Some(dir), bucket })
+            }
         }
-        let dir = match std::env::var_os("BENCH_DIR") {
-            Some(parent) => TempDir::new_in(parent)?,
-            None => TempDir::new()?,
-        };
-        let store = LocalFileSystem::new_with_prefix(dir.path())?.with_fsync(kind == StoreKind::Fsync);
-        Ok(Self { store: Arc::new(store), dir: Some(dir) })
+    }
+
+    /// What was asked of the bucket so far, if it is one.
+    pub fn requests(&self) -> Option<Requests> {
+        self.bucket.as_ref().map(|bucket| bucket.requests())
     }
 
     /// The bytes and files that lie in the directory, if there is one.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bucket::Requests;
+
 /// One measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Line {
@@ -27,6 +29,8 @@ pub struct Line {
     /// What the store's directory holds at the end, per step.
     pub stored_bytes_per_step: Option<f64>,
     pub stored_files: Option<u64>,
+    /// What was asked of a bucket, per 1,000 steps.
+    pub requests_per_1000_steps: Option<Requests>,
 }
 
 /// The `p`-th percentile (0 to 100), in milliseconds.

@@ -9,7 +9,7 @@ use taquba::{OpenOptions, Queue, QueueConfig};
 use tokio::sync::Mutex;
 use workflow_runtime::{
     NoopTerminalHook, RunPhase, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner, Storage,
-    TerminalStatus, WorkflowRuntime, open_on,
+    TerminalStatus, WorkflowRuntime, open_on_with,
 };
 
 use super::{System, Work, close_queue};
@@ -54,7 +54,7 @@ impl StepRunner for Runner {
 impl Ours {
     /// As `open(url)` opens it.
     pub async fn open(place: &Place, work: Work, replay: bool) -> anyhow::Result<Self> {
-        let storage = open_on(place.store.clone()).await?;
+        let storage = open_on_with(place.store.clone(), place.settings).await?;
         let in_flight = work.shape.in_flight;
         let builder = storage.runtime(Runner(work), NoopTerminalHook);
         let runtime = builder.max_concurrent_steps(in_flight).replay(replay).build()?;
