@@ -12,7 +12,7 @@ use workflow_effects::{KvReadHandle, KvStore};
 
 pub use self::settings::OpenSettings;
 pub(super) use self::url::existing_store_of;
-use self::url::{Named, bucket, directory, invalid, parse};
+use self::url::{Named, directory, invalid, parse, reachable_bucket};
 use super::clock::SteadyClock;
 use super::failure::{ClockBehind, error as failure};
 use super::lever::FlushInbox;
@@ -107,7 +107,7 @@ pub async fn open_with(url: &str, settings: OpenSettings) -> Result<Storage> {
     settings.check()?;
     match parse(url)? {
         Named::Memory => open_on_with(Arc::new(InMemory::new()), settings).await,
-        Named::Bucket => open_on_with(bucket(url)?, settings).await,
+        Named::Bucket => open_on_with(reachable_bucket(url).await?, settings).await,
         Named::Directory(path) => {
             std::fs::create_dir_all(&path).map_err(|cause| invalid(url, cause.to_string()))?;
             let lock = Arc::new(DirectoryLock::take(&path)?);

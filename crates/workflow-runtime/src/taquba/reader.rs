@@ -47,10 +47,10 @@ pub struct RunReader {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidUrl`] when the URL names no directory (a store in memory is its own process's alone),
-/// [`Error::NoStore`] when there is no store, [`Error::Queue`] when what is there does not read as one.
+/// [`Error::InvalidUrl`] when the URL names no directory and no bucket (a store in memory is its own process's alone),
+/// [`Error::NoStore`] when there is no store, [`Error::Store`] when a bucket does not answer, [`Error::Queue`] when what is there does not read as one.
 pub async fn open_reader(url: &str) -> Result<StoreReader> {
-    let store = existing_store_of(url)?;
+    let store = existing_store_of(url).await?;
     let options = ReaderOptions::default().mode(ReaderMode::FollowLatest).manifest_poll_interval(POLL);
     match QueueReader::open_with_options(store.clone(), QUEUE_PATH, options).await {
         Ok(reader) => Ok(StoreReader { kv: Arc::new(ReaderKv(reader)), store }),

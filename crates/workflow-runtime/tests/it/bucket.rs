@@ -54,6 +54,17 @@ async fn runs_go_on_in_a_bucket_that_is_opened_again() {
 
 #[tokio::test]
 #[ignore = "needs a bucket: docs/testing.md tells how to run it"]
+async fn a_bucket_that_is_not_there_is_told() {
+    let url = fresh_url();
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let bucket = rest.split('/').next().unwrap();
+    let nowhere = format!("{scheme}://{bucket}-that-is-not-there/prefix");
+    assert!(matches!(open(&nowhere).await, Err(Error::Store(_))));
+    assert!(matches!(open_reader(&nowhere).await, Err(Error::Store(_))));
+}
+
+#[tokio::test]
+#[ignore = "needs a bucket: docs/testing.md tells how to run it"]
 async fn a_bucket_is_taken_away_from_its_first_opening_by_the_second() {
     let url = fresh_url();
     let first = open(&url).await.unwrap();

@@ -60,8 +60,15 @@ pub(super) fn directory(url: &str, path: &Path) -> Result<Arc<dyn ObjectStore>> 
     Ok(Arc::new(store.with_fsync(true)))
 }
 
+/// The store below the prefix of a bucket that answers. The storage engine would ask one that does not again for ever.
+pub(super) async fn reachable_bucket(url: &str) -> Result<Arc<dyn ObjectStore>> {
+    let store = bucket(url)?;
+    store.list_with_delimiter(None).await.map_err(Error::Store)?;
+    Ok(store)
+}
+
 /// The store below the prefix of a bucket.
-pub(super) fn bucket(url: &str) -> Result<Arc<dyn ObjectStore>> {
+fn bucket(url: &str) -> Result<Arc<dyn ObjectStore>> {
     // A variable that is no Unicode is none of a provider's.
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -73,10 +80,10 @@ pub(super) fn bucket(url: &str) -> Result<Arc<dyn ObjectStore>> {
 }
 
 /// The store of a URL that is to be read, if it is there. Whether a bucket holds one, reading tells.
-pub(in super::super) fn existing_store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
+pub(in super::super) async fn existing_store_of(url: &str) -> Result<Arc<dyn ObjectStore>> {
     match parse(url)? {
         Named::Memory => Err(invalid(url, "a store in memory cannot be read from outside".to_owned())),
-        Named::Bucket => bucket(url),
+        Named::Bucket => reachable_bucket(url).await,
         Named::Directory(path) if path.is_dir() => directory(url, &path),
         Named::Directory(_) => Err(Error::NoStore { url: url.to_owned() }),
     }
