@@ -8,7 +8,7 @@ use crate::Compare;
 use crate::bucket::Requests;
 use crate::place::StoreKind;
 use crate::report::Line;
-use crate::systems::SystemKind;
+use crate::systems::{Mode, SystemKind};
 use crate::workload::Workload;
 
 const ROUNDS: usize = 5;
@@ -16,7 +16,7 @@ const ROUNDS: usize = 5;
 /// Measures what `flags` ask for. The lines of the single measurements go to standard output, the table to standard
 /// error.
 pub fn run(flags: &Compare) -> anyhow::Result<()> {
-    let a = flags.a.unwrap_or(SystemKind::Ours { replay: false });
+    let a = flags.a.unwrap_or(SystemKind::Ours(Mode::Strict));
     let b = flags.b.unwrap_or(SystemKind::Peer { replay: false });
     let workloads = if flags.workload.is_empty() { &Workload::ALL[..] } else { &flags.workload };
     let stores = if flags.store.is_empty() { &StoreKind::ALL[..] } else { &flags.store };

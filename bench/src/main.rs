@@ -4,10 +4,12 @@
 //! and prints the ratios of their medians.
 
 mod bucket;
+mod chart;
 mod compare;
 mod measure;
 mod place;
 mod report;
+mod soak;
 mod systems;
 mod workload;
 
@@ -22,7 +24,7 @@ xflags::xflags! {
     cmd workflow-bench {
         /// Measure one system once and print one JSON line.
         cmd run {
-            /// ours, ours-replay, ours-tick (a queue of the user's own), peer or peer-replay.
+            /// ours, ours-replay, ours-pipelined, ours-tick (a queue of the user's own), peer or peer-replay.
             required --system system: SystemKind
             /// w1, w2, w3, w3-1024, w3-4096, w4, w4-100k, w5, w6, w7-64k, w7-1m, w9.
             required --workload workload: Workload
@@ -42,6 +44,18 @@ xflags::xflags! {
 
         /// Run a small workload on one thread, on a store in memory, for a tool that counts instructions.
         cmd load {}
+
+        /// Let runs come at a steady rate and go a minute after their end, and print what is seen every ten seconds.
+        cmd soak {
+            /// For how long.
+            required --minutes minutes: u64
+            /// memory, directory, fsync or bucket.
+            required --store store: StoreKind
+            /// How many runs a second, 200 unless told.
+            optional --rate rate: u64
+            /// A file to draw it in.
+            optional --svg svg: String
+        }
 
         /// Measure systems in turn and print the ratios.
         cmd compare {
@@ -64,6 +78,7 @@ fn main() -> ExitCode {
     let done = match flags.subcommand {
         WorkflowBenchCmd::Run(run) => measure::run(&run),
         WorkflowBenchCmd::Load(_) => measure::load(),
+        WorkflowBenchCmd::Soak(soak) => soak::run(&soak),
         WorkflowBenchCmd::Compare(compare) => compare::run(&compare),
     };
     match done {

@@ -10,7 +10,7 @@ use crate::Run;
 use crate::bucket::Requests;
 use crate::place::{Place, StoreKind};
 use crate::report::{Line, cpu_s, peak_mib, percentile_ms};
-use crate::systems::{FirstStep, System, SystemKind};
+use crate::systems::{FirstStep, Mode, System, SystemKind};
 use crate::workload::{Shape, Workload};
 
 /// Measures and prints one line.
@@ -34,7 +34,7 @@ pub fn load() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let place = Place::new(StoreKind::Memory)?;
-        let system = SystemKind::Ours { replay: false }.open(&place, shape, FirstStep::default()).await?;
+        let system = SystemKind::Ours(Mode::Strict).open(&place, shape, FirstStep::default()).await?;
         system.start().await;
         drive(&system, shape).await?;
         system.close().await

@@ -52,7 +52,16 @@ pub fn cpu_s() -> f64 {
 
 /// The most memory that this process ever had resident, in MiB.
 pub fn peak_mib() -> f64 {
+    status_mib("VmHWM:")
+}
+
+/// The memory that this process has resident, in MiB.
+pub fn resident_mib() -> f64 {
+    status_mib("VmRSS:")
+}
+
+fn status_mib(name: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }

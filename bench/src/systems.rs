@@ -52,11 +52,22 @@ impl Work {
     }
 }
 
+/// How this runtime commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A step starts once its predecessor is durable.
+    Strict,
+    /// The same, and outcomes are written down before their commits.
+    Replay,
+    /// Steps run ahead of their commits.
+    Pipelined,
+}
+
 /// A system and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemKind {
     /// This runtime through `open`.
-    Ours { replay: bool },
+    Ours(Mode),
     /// This runtime over a queue of the user's own, which is flushed by its tick alone.
     OursTick,
     /// `taquba-workflow` at its best setting.
@@ -64,9 +75,10 @@ pub enum SystemKind {
 }
 
 impl SystemKind {
-    const ALL: [Self; 5] = [
-        Self::Ours { replay: false },
-        Self::Ours { replay: true },
+    const ALL: [Self; 6] = [
+        Self::Ours(Mode::Strict),
+        Self::Ours(Mode::Replay),
+        Self::Ours(Mode::Pipelined),
         Self::OursTick,
         Self::Peer { replay: false },
         Self::Peer { replay: true },
@@ -75,8 +87,9 @@ impl SystemKind {
     /// How the command line and the report call it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Ours { replay: false } => "ours",
-            Self::Ours { replay: true } => "ours-replay",
+            Self::Ours(Mode::Strict) => "ours",
+            Self::Ours(Mode::Replay) => "ours-replay",
+            Self::Ours(Mode::Pipelined) => "ours-pipelined",
             Self::OursTick => "ours-tick",
             Self::Peer { replay: false } => "peer",
             Self::Peer { replay: true } => "peer-replay",
@@ -87,7 +100,7 @@ impl SystemKind {
     pub async fn open(self, place: &Place, shape: Shape, first_step: FirstStep) -> anyhow::Result<Arc<dyn System>> {
         let work = Work { shape, first_step };
         Ok(match self {
-            Self::Ours { replay } => Arc::new(ours::Ours::open(place, work, replay).await?),
+            Self::Ours(mode) => Arc::new(ours::Ours::open(place, work, mode).await?),
             Self::OursTick => Arc::new(ours::Ours::open_on_tick(place, work).await?),
             Self::Peer { replay } => Arc::new(peer::Peer::open(place, work, replay).await?),
         })

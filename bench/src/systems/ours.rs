@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use taquba::{OpenOptions, Queue, QueueConfig};
 use tokio::sync::Mutex;
 use workflow_runtime::{
-    NoopTerminalHook, RunPhase, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner, Storage,
+    CommitMode, NoopTerminalHook, RunPhase, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner, Storage,
     TerminalStatus, WorkflowRuntime, open_on_with,
 };
 
-use super::{System, Work, close_queue};
+use super::{Mode, System, Work, close_queue};
 use crate::place::Place;
 
 /// A wait that nothing ends but its signal.
@@ -53,11 +53,13 @@ impl StepRunner for Runner {
 
 impl Ours {
     /// As `open(url)` opens it.
-    pub async fn open(place: &Place, work: Work, replay: bool) -> anyhow::Result<Self> {
+    pub async fn open(place: &Place, work: Work, mode: Mode) -> anyhow::Result<Self> {
         let storage = open_on_with(place.store.clone(), place.settings).await?;
         let in_flight = work.shape.in_flight;
         let builder = storage.runtime(Runner(work), NoopTerminalHook);
-        let runtime = builder.max_concurrent_steps(in_flight).replay(replay).build()?;
+        let commit_mode = if mode == Mode::Pipelined { CommitMode::Pipelined } else { CommitMode::Strict };
+        let builder = builder.commit_mode(commit_mode).replay(mode == Mode::Replay);
+        let runtime = builder.max_concurrent_steps(in_flight).build()?;
         Ok(Self { runtime, worker: Mutex::default(), opened: Opened::Storage(storage) })
     }
 
