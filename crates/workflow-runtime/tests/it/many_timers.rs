@@ -5,21 +5,19 @@
 //! A store in memory is part of the process. With `STORE=/some/folder` the stores are kept there, and a second call of
 //! the same command measures a process that only opens them.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use workflow_runtime::{
     NoopTerminalHook, RunFilter, RunOrder, RunSpec, RunState, RunnerHandle, StepOutcome, Storage, WorkflowRuntime,
     open_on,
 };
 
-use crate::support::{Runner, spec};
+use crate::support::{Runner, disk, spec};
 
 type Runtime = WorkflowRuntime<Runner, NoopTerminalHook>;
 type Lateness = Arc<Mutex<Vec<Duration>>>;
@@ -41,14 +39,6 @@ fn extent() -> (usize, usize, Duration) {
 
 fn asked() -> Option<usize> {
     std::env::var("TIMERS").ok().and_then(|count| count.parse().ok())
-}
-
-/// Where the store of a measurement is kept.
-fn disk(name: &str) -> Arc<dyn ObjectStore> {
-    let Ok(folder) = std::env::var("STORE") else { return Arc::new(InMemory::new()) };
-    let folder = Path::new(&folder).join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    Arc::new(LocalFileSystem::new_with_prefix(&folder).unwrap())
 }
 
 /// An opened store with a running loop.

@@ -1,16 +1,28 @@
 //! What the tests share: runners made of closures, a runtime on a store in memory, ways to wait without sleeping.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
 use workflow_effects::{Commit, KvStore};
 use workflow_runtime::{
     NoopTerminalHook, RetryPolicy, RunOutcome, RunSpec, RunnerHandle, Step, StepError, StepOutcome, StepRunner,
     Storage, TaqubaQueue, TerminalEffects, TerminalHook, WorkflowRuntime, WorkflowRuntimeBuilder, open,
 };
+
+/// Where the store of a measurement is kept: in memory, or in a folder of `STORE`, for a process that only opens it.
+pub(crate) fn disk(name: &str) -> Arc<dyn ObjectStore> {
+    let Ok(folder) = std::env::var("STORE") else { return Arc::new(InMemory::new()) };
+    let folder = Path::new(&folder).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    Arc::new(LocalFileSystem::new_with_prefix(&folder).unwrap())
+}
 
 /// The answer of a step.
 pub(crate) type Answer = Result<StepOutcome, StepError>;
