@@ -113,8 +113,9 @@ pub struct Slot {
     pub head: u64,
     /// The number that the next buffered signal gets.
     pub tail: u64,
-    /// The signal that was buffered last, or the number that was drawn to take signals away since. It tells two slots
-    /// of one revision apart: of those who take the same signal, and of a slot that was idle, forgotten and begun anew.
+    /// The signal that was buffered last, or the number that was drawn since: to take signals away, or to enter who waits.
+    /// It tells two slots of one revision apart: of those who take the same signal, and of a slot that was idle, forgotten
+    /// and begun anew, perhaps by the same step of a run that was brought back.
     pub last: Option<SignalId>,
 }
 
@@ -129,10 +130,14 @@ impl Slot {
         self.waiter.is_none() && self.buffered() == 0
     }
 
-    /// The slot once `waiter` waits.
+    /// The slot once `waiter` waits. `drawn` is a number that nobody else has: whoever has read of the waiter's last wait
+    /// must not take this one for it.
     #[must_use]
-    pub fn registered(&self, waiter: Waiter) -> Self {
-        self.revised(|slot| slot.waiter = Some(waiter))
+    pub fn registered(&self, waiter: Waiter, drawn: SignalId) -> Self {
+        self.revised(|slot| {
+            slot.waiter = Some(waiter);
+            slot.last = Some(drawn);
+        })
     }
 
     /// The slot once nobody waits.
@@ -201,8 +206,15 @@ mod tests {
     #[test]
     fn a_slot_with_a_waiter_is_kept() {
         let waiter = Waiter { run_id: RunId::parse("run").unwrap(), incarnation: Incarnation::new(1), step: 3 };
-        let slot = Slot::default().registered(waiter);
+        let slot = Slot::default().registered(waiter, SignalId::new(1));
         assert!(!slot.is_idle() && slot.freed().is_idle());
         assert_eq!(slot.freed().revision, 2);
+    }
+
+    #[test]
+    fn a_wait_that_begins_again_is_another_slot() {
+        let waiter = Waiter { run_id: RunId::parse("run").unwrap(), incarnation: Incarnation::new(1), step: 3 };
+        let wait = |drawn| Slot::default().registered(waiter.clone(), SignalId::new(drawn));
+        assert_ne!(wait(1), wait(2));
     }
 }

@@ -21,7 +21,7 @@ impl Lowering<'_> {
         let Run::Active(run) = &transition.next else { return };
         for key in keys {
             let waiter = Waiter { run_id: self.run_id.clone(), incarnation, step: run.step };
-            self.change_slot(commit, key, |slot| slot.registered(waiter));
+            self.change_slot(commit, key, |slot| slot.registered(waiter, self.drawn));
         }
     }
 
