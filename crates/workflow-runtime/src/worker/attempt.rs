@@ -270,6 +270,8 @@ where
         let run = self.active();
         let timeout = self.hand.engine.settings.step_timeout;
         let deadline = timeout.map(|timeout| self.hand.engine.clock.now().after(timeout));
+        let branch = self.branch();
+        let committer = Committer::new(branch.clone());
         Step {
             run_id: self.hand.run_id.to_string(),
             step_number: run.step,
@@ -280,11 +282,11 @@ where
             max_attempts: self.spec.max_attempts,
             cancel_token: guard.token.child_token(),
             lease: self.hand.lease.handle(deadline),
-            memo: self.memo(MemoScope::Step(run.step), run.revision, &guard.seal),
-            run_memo: self.memo(MemoScope::Run, run.revision, &guard.seal),
+            memo: self.memo(committer.clone(), MemoScope::Step(run.step), run.revision, &guard.seal),
+            run_memo: self.memo(committer, MemoScope::Run, run.revision, &guard.seal),
             effects,
             barrier: self.pipeline.as_ref().map_or_else(Barrier::detached, Pipeline::barrier),
-            kv: KvReadHandle::new(self.branch()),
+            kv: KvReadHandle::new(branch),
             signal: signal.map(Into::into),
             signal_key: run.signal.as_ref().map(|signal| signal.key.to_string()),
         }
@@ -298,9 +300,9 @@ where
         }
     }
 
-    fn memo(&self, scope: MemoScope, revision: u64, seal: &Seal) -> Memo {
+    fn memo(&self, committer: Committer, scope: MemoScope, revision: u64, seal: &Seal) -> Memo {
         Memo::new(MemoContext {
-            committer: Committer::new(self.branch()),
+            committer,
             objects: self.hand.engine.reads.objects.clone(),
             keys: self.hand.engine.reads.keys.clone(),
             run_id: self.hand.run_id.clone(),
