@@ -303,4 +303,4 @@ fn torn_down() -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -17,13 +17,17 @@ async fn open(clock: &MockClock) -> TaqubaQueue {
 }
 
 async fn open_on(store: Arc<InMemory>, clock: &MockClock) -> TaqubaQueue {
+    TaqubaQueue::over(queue(store, clock).await)
+}
+
+/// A queue that goes by `clock` and looks for nothing by itself.
+pub(in super::super) async fn queue(store: Arc<InMemory>, clock: &MockClock) -> Arc<Queue> {
     let options = OpenOptions::default()
         .flush_interval(Duration::from_millis(1))
         .scheduler_interval(HOUR)
         .reaper_interval(HOUR)
         .clock(Arc::new(clock.clone()));
-    let opened = Queue::open_with_options(store, "queue", options).await;
-    TaqubaQueue::over(Arc::new(opened.unwrap()))
+    Arc::new(Queue::open_with_options(store, "queue", options).await.unwrap())
 }
 
 async fn claim(port: &TaqubaQueue) -> ClaimedJob {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use ::taquba::{Clock as _, MockClock, OpenOptions, Queue};
+use ::taquba::{Clock as _, MockClock};
 use bytes::Bytes;
 use object_store::memory::InMemory;
 use workflow_effects::{Commit, Enqueue, KvStore};
 
+use super::super::queue::tests::queue;
 use super::*;
 use crate::TaqubaQueue;
 use crate::port::{QueuePort, Settlement};
@@ -20,13 +21,7 @@ const MINUTE_MS: u64 = 60_000;
 const HELD: usize = 4;
 
 async fn open(store: Arc<InMemory>, clock: &MockClock) -> TaqubaQueue {
-    let options = OpenOptions::default()
-        .flush_interval(Duration::from_millis(1))
-        .scheduler_interval(HOUR)
-        .reaper_interval(HOUR)
-        .clock(Arc::new(clock.clone()));
-    let opened = Queue::open_with_options(store, "queue", options).await;
-    TaqubaQueue::holding(HELD, Arc::new(opened.unwrap()))
+    TaqubaQueue::holding(HELD, queue(store, clock).await)
 }
 
 /// Rings at these times, in one commit.
