@@ -2,6 +2,7 @@
 //! meanwhile.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,11 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Debug, Serialize)]
 struct Sample {
     at_s: f64,
+    /// Runs whose submission was answered, and the median of how long that took.
+    submitted: usize,
+    submitted_p50_ms: f64,
+    /// Steps that were started.
+    steps: u64,
     /// Runs that ended.
     runs: usize,
     /// From the submission of a run to its end.
@@ -39,10 +45,19 @@ struct Sample {
     stored_mib: f64,
 }
 
-struct Steps;
+struct Steps(Arc<Seen>);
+
+/// What was seen since the last sample.
+#[derive(Default)]
+struct Seen {
+    submitted: Mutex<Vec<Duration>>,
+    steps: AtomicU64,
+    ended: Mutex<Vec<Duration>>,
+}
 
 impl StepRunner for Steps {
     async fn run_step(&self, step: &Step) -> Result<StepOutcome, StepError> {
+        self.0.steps.fetch_add(1, Ordering::Relaxed);
         let payload = step.payload.clone();
         step.effects.put("latest", payload.clone())?;
         Ok(match step.step_number + 1 {
@@ -53,7 +68,6 @@ impl StepRunner for Steps {
 }
 
 type Runtime = WorkflowRuntime<Steps, NoopTerminalHook>;
-type Times = Arc<Mutex<Vec<Duration>>>;
 
 /// Soaks, prints a JSON line for every period, and draws them if there is a file for it.
 pub fn run(flags: &Soak) -> anyhow::Result<()> {
@@ -68,15 +82,16 @@ pub fn run(flags: &Soak) -> anyhow::Result<()> {
 async fn soak(flags: &Soak) -> anyhow::Result<Vec<Sample>> {
     let place = Place::new(flags.store)?;
     let storage = open_on_with(place.store.clone(), place.settings).await?;
-    let runtime = storage.runtime(Steps, NoopTerminalHook).retention(RETENTION).build()?;
+    let seen = Arc::new(Seen::default());
+    let runtime = storage.runtime(Steps(seen.clone()), NoopTerminalHook).retention(RETENTION).build()?;
     let worker = runtime.spawn(std::future::pending());
-    let (times, began) = (Times::default(), Instant::now());
+    let began = Instant::now();
     let end = Duration::from_secs(60 * flags.minutes);
-    let submitting = tokio::spawn(submit_steadily(runtime.clone(), flags.rate.unwrap_or(200), end, times.clone()));
+    let submitting = tokio::spawn(submit_steadily(runtime.clone(), flags.rate.unwrap_or(200), end, seen.clone()));
     let mut samples = Vec::new();
     while began.elapsed() < end {
         tokio::time::sleep(SAMPLED).await;
-        let sample = sample(began.elapsed(), &times, &place);
+        let sample = sample(began.elapsed(), &seen, &place);
         println!("{}", serde_json::to_string(&sample)?);
         samples.push(sample);
     }
@@ -88,7 +103,7 @@ async fn soak(flags: &Soak) -> anyhow::Result<Vec<Sample>> {
 }
 
 /// Submits `rate` runs a second and notes how long each takes to its end.
-async fn submit_steadily(runtime: Runtime, rate: u64, end: Duration, times: Times) -> anyhow::Result<()> {
+async fn submit_steadily(runtime: Runtime, rate: u64, end: Duration, seen: Arc<Seen>) -> anyhow::Result<()> {
     let (began, mut ticks, mut tasks) = (Instant::now(), interval(TICK), JoinSet::new());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut submitted = 0;
@@ -96,7 +111,7 @@ async fn submit_steadily(runtime: Runtime, rate: u64, end: Duration, times: Time
         ticks.tick().await;
         let due = (began.elapsed().as_secs_f64() * rate as f64) as u64;
         for number in submitted..due {
-            tasks.spawn(one(runtime.clone(), number, times.clone()));
+            tasks.spawn(one(runtime.clone(), number, seen.clone()));
         }
         submitted = submitted.max(due);
         while let Some(ended) = tasks.try_join_next() {
@@ -109,22 +124,34 @@ async fn submit_steadily(runtime: Runtime, rate: u64, end: Duration, times: Time
     Ok(())
 }
 
-async fn one(runtime: Runtime, number: u64, times: Times) -> anyhow::Result<()> {
+async fn one(runtime: Runtime, number: u64, seen: Arc<Seen>) -> anyhow::Result<()> {
     let (run_id, began) = (format!("run-{number}"), Instant::now());
     runtime.submit(RunSpec { run_id: Some(run_id.clone()), input: vec![b'x'; 32], ..RunSpec::default() }).await?;
+    note(&seen.submitted, began);
     let end = runtime.wait(&run_id).await?;
     ensure!(end.status == TerminalStatus::Succeeded, "{run_id} ended as {:?}", end.status);
-    times.lock().expect("nobody panics with it").push(began.elapsed());
+    note(&seen.ended, began);
     Ok(())
 }
 
-fn sample(at: Duration, times: &Times, place: &Place) -> Sample {
-    let mut times = std::mem::take(&mut *times.lock().expect("nobody panics with it"));
+fn note(times: &Mutex<Vec<Duration>>, began: Instant) {
+    times.lock().expect("nobody panics with it").push(began.elapsed());
+}
+
+fn taken(times: &Mutex<Vec<Duration>>) -> Vec<Duration> {
+    std::mem::take(&mut *times.lock().expect("nobody panics with it"))
+}
+
+fn sample(at: Duration, seen: &Seen, place: &Place) -> Sample {
+    let (mut submitted, mut ended) = (taken(&seen.submitted), taken(&seen.ended));
     Sample {
         at_s: at.as_secs_f64(),
-        runs: times.len(),
-        p50_ms: percentile_ms(&mut times, 50.0),
-        p99_ms: percentile_ms(&mut times, 99.0),
+        submitted: submitted.len(),
+        submitted_p50_ms: percentile_ms(&mut submitted, 50.0),
+        steps: seen.steps.swap(0, Ordering::Relaxed),
+        runs: ended.len(),
+        p50_ms: percentile_ms(&mut ended, 50.0),
+        p99_ms: percentile_ms(&mut ended, 99.0),
         resident_mib: resident_mib(),
         stored_mib: place.usage().map_or(0.0, |(bytes, _)| bytes as f64 / f64::from(1 << 20)),
     }

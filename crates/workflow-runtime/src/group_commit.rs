@@ -1,7 +1,7 @@
 //! Group commit: what comes while commits are in flight goes into few commits together, because concurrent
 //! transactions slow each other down. A commit that finds nothing in flight goes at once and alone.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ const ROOM_UNIT: usize = 1 << 10;
 
 /// A store whose commits are grouped. Everything else passes through.
 ///
-/// The commits of a group write different keys, so each is applied as if it were alone. A group that is refused is
-/// halved until the refusal is that of one commit.
+/// What one commit of a group expects, no other writes, so each is applied as if it were alone: one after the other, in
+/// the order in which they came. A group that is refused is halved until the refusal is that of one commit.
 pub(crate) struct GroupCommit {
     inner: Arc<Inner>,
 }
@@ -186,16 +186,15 @@ async fn fly(mut flight: Flight) {
     }
 }
 
-/// The first of those who wait, and whoever of the others writes other keys.
+/// The first of those who wait, and whoever of the others writes nothing that one of them expects.
 fn take_group(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {
     let (mut group, mut passed_over) = (Vec::new(), VecDeque::new());
-    let (mut keys, mut bytes) = (HashSet::new(), 0);
+    let (mut keys, mut bytes) = (Keys::default(), 0);
     while let Some(next) = waiting.pop_front() {
         let len = size(&next.commit);
-        let fits = bytes + len <= GROUP_BYTES && next.commit.written().all(|key| !keys.contains(key));
-        if group.is_empty() || fits {
+        if group.is_empty() || (bytes + len <= GROUP_BYTES && keys.admit(&next.commit)) {
             bytes += len;
-            keys.extend(next.commit.written().cloned());
+            keys.take_in(&next.commit);
             group.push(next);
         } else {
             passed_over.push_back(next);
@@ -209,12 +208,34 @@ fn take_group(waiting: &mut VecDeque<Waiting>) -> Vec<Waiting> {
     group
 }
 
+/// The keys that a group writes, and whether one of it expects something there.
+#[derive(Default)]
+struct Keys(HashMap<Bytes, bool>);
+
+impl Keys {
+    fn admit(&self, commit: &Commit) -> bool {
+        commit.written().all(|key| self.0.get(key).is_none_or(|expected| !expected && !expects(commit, key)))
+    }
+
+    fn take_in(&mut self, commit: &Commit) {
+        self.0.extend(commit.written().map(|key| (key.clone(), expects(commit, key))));
+    }
+}
+
+fn expects(commit: &Commit, key: &Bytes) -> bool {
+    commit.expect.iter().any(|(expected, _)| expected == key)
+}
+
+/// What is left of the commits of `group`: of those that write one key, the last counts.
 fn merge(group: &[Waiting]) -> Commit {
+    let commits = || group.iter().map(|waiting| &waiting.commit).enumerate();
+    let last: HashMap<&Bytes, usize> =
+        commits().flat_map(|(number, commit)| commit.written().map(move |key| (key, number))).collect();
     let mut merged = Commit::default();
-    for Waiting { commit, .. } in group {
+    for (number, commit) in commits() {
         merged.expect.extend_from_slice(&commit.expect);
-        merged.puts.extend_from_slice(&commit.puts);
-        merged.deletes.extend_from_slice(&commit.deletes);
+        merged.puts.extend(commit.puts.iter().filter(|(key, _)| last[key] == number).cloned());
+        merged.deletes.extend(commit.deletes.iter().filter(|key| last[key] == number).cloned());
         merged.enqueues.extend_from_slice(&commit.enqueues);
     }
     merged

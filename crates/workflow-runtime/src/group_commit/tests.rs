@@ -178,16 +178,36 @@ fn an_async_runtime_shuts_down_beside_commits_that_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commits_of_one_key_are_never_in_one_group() {
+async fn what_one_expects_no_other_of_its_group_writes() {
+    let delete = |key: &'static str| Commit { deletes: vec![key.into()], ..Commit::default() };
+    for of_one_key in [[first("a"), put("a")], [put("a"), first("a")], [first("a"), delete("a")]] {
+        let (store, group) = grouped();
+        let _fillers = fill(&group).await;
+        let waiting = hand_in_all(&group, of_one_key.into_iter().chain([put("b")])).await;
+        store.let_go().await;
+        let sizes = store.let_go().await;
+        assert_eq!(sizes, [2, 1]);
+        assert!(join_all(waiting).await.iter().any(Result::is_ok));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_writes_of_one_key_that_nobody_expects_the_last_counts() {
     let (store, group) = grouped();
     let _fillers = fill(&group).await;
-    let deletes = Commit { deletes: vec!["a".into()], ..Commit::default() };
-    let waiting = hand_in_all(&group, [put("a"), put("a"), put("b"), deletes]).await;
+    let written = |key: &'static str, value: &'static str, gone: &'static str| Commit {
+        puts: vec![(key.into(), value.into())],
+        deletes: vec![gone.into()],
+        ..Commit::default()
+    };
+    let commits = [written("a", "1", "b"), written("b", "2", "a"), written("c", "3", "d"), written("c", "4", "e")];
+    let waiting = hand_in_all(&group, commits).await;
     store.let_go().await;
-    let sizes = store.let_go().await;
-    assert_eq!(sizes.iter().sum::<usize>(), 4);
-    assert!(sizes.iter().all(|size| *size <= 2), "{sizes:?}");
+    assert_eq!(store.let_go().await, [5], "they go together");
     assert!(join_all(waiting).await.into_iter().all(|answer| answer.is_ok()));
+    let rows = store.rows.lock().unwrap();
+    let found = |key: &str| rows.get(key.as_bytes()).map(|value| String::from_utf8_lossy(value).into_owned());
+    assert_eq!(["a", "b", "c"].map(found), [None, Some("2".to_owned()), Some("4".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,14 @@
 //! Taquba's errors in the port's terms, and whether the queue can be used at all after one.
 
+use std::time::Duration;
+
 use ::slatedb::{CloseReason, ErrorKind};
 use workflow_effects::Error;
 
 use super::queue::{MARK_KEY, Shared};
 
+/// Whoever waits looks this often whether the store has closed.
+const LOOK: Duration = Duration::from_secs(5);
 /// What SlateDB says when the system's clock is behind its last write. It has no kind of its own.
 const CLOCK_BEHIND: &str = "invalid clock tick";
 
@@ -39,6 +43,20 @@ impl Shared {
         self.known.lose();
         self.watchers.wake_all();
         Error::Closed { reason: why_closed(&cause) }
+    }
+
+    /// Returns when the store has closed. One of all who call this looks, now and then; it wakes the others.
+    pub(super) async fn closed(&self) -> Error {
+        let _looking = self.looking.lock().await;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if let Err(cause) = self.queue.view().kv_get(MARK_KEY).await {
+                let error = self.failure(cause).await;
+                if error.is_closed() {
+                    return error;
+                }
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::watch;
-use workflow_effects::{ScanPage, ScanRange};
+use workflow_effects::{ScanPage, ScanRange, is_reserved};
 
 /// The keys in flight.
 #[derive(Default)]
@@ -19,9 +19,9 @@ type Flight = Arc<OneFlight>;
 
 struct OneFlight {
     state: watch::Sender<State>,
-    /// Whether no other commit was in flight meanwhile on any of its keys.
+    /// Whether no other commit was in flight meanwhile on any of its keys that are the runtime's own.
     is_alone: AtomicBool,
-    /// Whether others on its keys have to wait until it has landed, because it does not look at what they write.
+    /// Whether others on those keys have to wait until it has landed, because it does not look at what they write.
     excludes: bool,
 }
 
@@ -47,10 +47,12 @@ pub(super) struct Doubt(Vec<Flight>);
 
 impl Flights {
     /// Marks `keys` as in flight, before the commit begins. Where no other is in flight on any of them, `excludes`
-    /// decides whether those that come later have to wait for this one.
+    /// decides whether those that come later have to wait for this one. What an application's keys hold nobody knows
+    /// or decides on, so they keep no commits apart.
     pub(super) fn take_off(self: &Arc<Self>, keys: Vec<Bytes>, excludes: impl FnOnce() -> bool) -> InFlight {
         let mut airborne = self.lock();
-        let others: Vec<_> = keys.iter().filter_map(|key| airborne.get(key)).flatten().cloned().collect();
+        let own = keys.iter().filter(|key| is_reserved(key));
+        let others: Vec<_> = own.filter_map(|key| airborne.get(key)).flatten().cloned().collect();
         for other in &others {
             other.is_alone.store(false, Ordering::Relaxed);
         }
@@ -128,12 +130,13 @@ impl InFlight {
         let _ = all_landed(take(&mut self.before)).await;
     }
 
-    /// Whether others on its keys wait until it has landed.
+    /// Whether others on its keys wait until it has landed: those that are the runtime's own.
     pub(super) fn excludes(&self) -> bool {
         self.flight.excludes
     }
 
-    /// Whether nothing else can have changed what the commit wrote: no other was in flight on any of its keys.
+    /// Whether nothing else can have changed what the commit wrote of the runtime's own keys: no other was in flight
+    /// on any of them.
     pub(super) fn is_alone(&self) -> bool {
         self.flight.is_alone.load(Ordering::Relaxed)
     }
@@ -237,20 +240,34 @@ mod tests {
 
     #[test]
     fn who_comes_later_waits_for_a_commit_that_excludes_others() {
+        let [a, b, c, d] = ["workflow/a", "workflow/b", "workflow/c", "workflow/d"].map(key);
         let flights = Arc::new(Flights::default());
-        let sole = flights.take_off(vec![key("a"), key("b")], || true);
+        let sole = flights.take_off(vec![a, b.clone()], || true);
         assert!(sole.is_alone());
-        let mut elsewhere = flights.take_off(vec![key("c")], || true);
+        let mut elsewhere = flights.take_off(vec![c], || true);
         assert!(elsewhere.cleared().now_or_never().is_some());
-        let mut later = flights.take_off(vec![key("b")], || panic!("it is not alone"));
-        let mut last = flights.take_off(vec![key("b")], || panic!("it is not alone"));
+        let mut later = flights.take_off(vec![b.clone()], || panic!("it is not alone"));
+        let mut last = flights.take_off(vec![b], || panic!("it is not alone"));
         assert!(!sole.is_alone() && !later.is_alone());
         assert!(later.cleared().now_or_never().is_none());
         sole.land();
         assert!(last.cleared().now_or_never().is_some(), "the one before it looks at what is there");
-        drop(flights.take_off(vec![key("d")], || true));
-        let mut after_a_crash = flights.take_off(vec![key("d")], || panic!("it is not alone"));
+        drop(flights.take_off(vec![d.clone()], || true));
+        let mut after_a_crash = flights.take_off(vec![d], || panic!("it is not alone"));
         assert!(after_a_crash.cleared().now_or_never().is_some());
+    }
+
+    #[test]
+    fn an_applications_key_keeps_no_commits_apart() {
+        let flights = Arc::new(Flights::default());
+        let one = flights.take_off(vec![key("workflow/a"), key("app")], || true);
+        let mut other = flights.take_off(vec![key("workflow/b"), key("app")], || true);
+        assert!(other.cleared().now_or_never().is_some());
+        assert!(one.is_alone() && one.excludes() && other.is_alone() && other.excludes());
+        one.land();
+        assert_eq!(settled(&flights, b"app"), None, "a read waits for both");
+        other.land();
+        assert_eq!(settled(&flights, b"app"), Some(true));
     }
 
     #[test]

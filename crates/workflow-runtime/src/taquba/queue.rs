@@ -32,8 +32,6 @@ pub(super) const MARK_KEY: &[u8] = b"workflow/.mark";
 const NEAR: usize = 4_096;
 /// So many settlements go on at a time.
 const SETTLING: usize = 64;
-/// A wait for a change looks for itself this often, in case the store has closed.
-const RECHECK: Duration = Duration::from_secs(5);
 
 /// A Taquba queue as the runtime's port. All adapters of one queue in the process share their state.
 #[derive(Clone)]
@@ -55,6 +53,8 @@ pub(super) struct Shared {
     pub(super) leases: Leases,
     /// The settlements that may go on at a time.
     pub(super) settling: Semaphore,
+    /// Whoever of those who wait for a change looks for all of them whether the store has closed.
+    pub(super) looking: tokio::sync::Mutex<()>,
     /// Makes commits durable at once, where the queue was opened for it.
     pub(super) lever: OnceLock<Lever>,
     /// Lets the clock follow the wall clock, where the clock is ours.
@@ -105,6 +105,7 @@ impl TaqubaQueue {
             lanes: Lanes::default(),
             leases: Leases::default(),
             settling: Semaphore::new(SETTLING),
+            looking: tokio::sync::Mutex::default(),
             lever: OnceLock::new(),
             clock_follower: OnceLock::new(),
             lock: OnceLock::new(),
@@ -259,7 +260,7 @@ impl QueuePort for TaqubaQueue {
             tokio::select! {
                 biased;
                 () = change => {}
-                () = tokio::time::sleep(RECHECK) => self.shared.known.forget([key]),
+                closed = self.shared.closed() => return Err(closed),
             }
         }
     }
