@@ -85,8 +85,8 @@ where
                 max: engine.settings.max_value_size,
             }));
         }
-        let id = engine.drawn();
-        let sending = Sending { id, key, payload: payload.into(), idempotency_id: options.id };
+        let (id, began) = (engine.drawn(), engine.clock.now());
+        let sending = Sending { id, key, payload: payload.into(), idempotency_id: options.id, began };
         tokio::spawn(async move { sending.send(&engine).await }).await.unwrap_or(Err(Error::Interrupted))
     }
 
@@ -122,6 +122,7 @@ struct Sending {
     key: CorrelationKey,
     payload: Bytes,
     idempotency_id: Option<String>,
+    began: Timestamp,
 }
 
 /// How far one try got.
@@ -137,6 +138,8 @@ enum Try {
     Again,
     /// The commit was refused, and may have been applied before, with this outcome: what it names has to stay.
     InDoubt(SignalOutcome),
+    /// An earlier try is in doubt, and its idempotency id would be forgotten by now.
+    Forgotten,
 }
 
 impl Sending {
@@ -146,7 +149,7 @@ impl Sending {
         let mut turn = None;
         let mut doubt = None;
         loop {
-            match self.try_to_send(engine, &mut payload).await {
+            match self.try_to_send(engine, &mut payload, doubt.is_some()).await {
                 Ok(Try::Done(outcome)) => return Ok(outcome),
                 Ok(Try::Taken { by_this: true }) => return Ok(doubt.unwrap_or(SignalOutcome::Duplicate)),
                 Ok(Try::Taken { by_this: false }) => {
@@ -163,7 +166,7 @@ impl Sending {
                 Ok(Try::Again) => {}
                 Ok(Try::InDoubt(outcome)) if self.idempotency_id.is_some() => doubt = Some(outcome),
                 // Nothing tells whether it was sent, and sending it again may be once too often.
-                Ok(Try::InDoubt(_)) => return Err(Error::Queue("the outcome of a signal's commit is unknown".into())),
+                Ok(Try::InDoubt(_) | Try::Forgotten) => return Err(Error::Queue("the outcome of a signal's commit is unknown".into())),
                 Err(error) => {
                     // A transient error may hide a commit that was applied, unless it comes before one.
                     let is_before = matches!(error, Error::SignalBufferFull { .. });
@@ -179,9 +182,17 @@ impl Sending {
         }
     }
 
-    async fn try_to_send<R, H>(&self, engine: &Engine<R, H>, payload: &mut Option<Value>) -> Result<Try> {
+    async fn try_to_send<R, H>(
+        &self,
+        engine: &Engine<R, H>,
+        payload: &mut Option<Value>,
+        in_doubt: bool,
+    ) -> Result<Try> {
         if let Some(row) = self.taken(engine).await? {
             return Ok(Try::Taken { by_this: row == encode_signal_id(self.id) });
+        }
+        if in_doubt && self.began.after(engine.settings.signal_ttl) <= engine.clock.now() {
+            return Ok(Try::Forgotten);
         }
         let gathered = engine.reads.slot(&self.key, Read::Latest).await?;
         if gathered.slot.waiter.is_none() && gathered.slot.buffered() >= engine.settings.signal_limit {
@@ -298,12 +309,8 @@ impl Sending {
     }
 
     async fn commit<R, H>(&self, engine: &Engine<R, H>, commit: Commit, outcome: SignalOutcome) -> Result<Try> {
-        let committed = match &self.idempotency_id {
-            Some(_) => engine.committer.commit(commit).await,
-            // A run that takes the signal from the buffer leaves nothing of it behind.
-            None => engine.committer.commit_once(commit).await,
-        };
-        match committed {
+        // A run that takes the signal from the buffer leaves nothing of it behind but its idempotency id, for a while.
+        match engine.committer.commit_once(commit).await {
             Ok(()) => Ok(Try::Done(outcome)),
             Err(CommitError::Conflict) => Ok(Try::Again),
             Err(CommitError::Overtaken) => Ok(Try::InDoubt(outcome)),

@@ -92,10 +92,11 @@ impl Submission {
     }
 
     /// Gathers, decides and commits, again for as long as others get in between. One that took so long that its input
-    /// was given up meanwhile answers a transient error: the next try is a submission of its own.
+    /// was given up meanwhile answers a transient error: the next try is a submission of its own. So does one whose
+    /// commit may have been applied where no run is found: the run may have come and gone.
     async fn submit<R, H>(&self, engine: &Engine<R, H>) -> Result<SubmitOutcome> {
         let _held = engine.in_hand.enter(&self.run_id, self.incarnation);
-        let (mut input, slots) = (None, GatheredSlots::new());
+        let (mut input, mut in_doubt, slots) = (None, false, GatheredSlots::new());
         loop {
             let gathered = engine.reads.gather(&self.run_id, Read::Durable).await?;
             let stored = match gathered.run.incarnation() {
@@ -109,6 +110,7 @@ impl Submission {
                     // Removed meanwhile.
                     None => continue,
                 },
+                None if in_doubt => return Err(Error::Queue("the outcome of a submission's commit is unknown".into())),
                 None => None,
             };
             if stored.is_none() && input.is_none() {
@@ -129,9 +131,10 @@ impl Submission {
             let lowering = engine.lowering(&self.run_id, &gathered, &self.spec, &self.staged, &slots);
             let mut commit = lower(&lowering, &transition);
             naming.add_to(&mut commit);
-            match engine.committer.commit(commit).await {
+            match engine.committer.commit_once(commit).await {
                 Ok(()) => return self.answer(engine, &transition.next, transition.reason, None),
-                Err(CommitError::Conflict | CommitError::Overtaken) => {}
+                Err(CommitError::Conflict) => {}
+                Err(CommitError::Overtaken) => in_doubt = true,
                 Err(CommitError::Invalid(error)) => {
                     discard(engine, input).await;
                     return Err(error.into());

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
-use workflow_runtime::{Error, RedriveOptions, RedriveOutcome, RunFilter, StepError, StepOutcome, WorkflowRuntime};
+use workflow_runtime::{
+    Error, RedriveOptions, RedriveOutcome, RunFilter, RunSpec, StepError, StepOutcome, WorkflowRuntime,
+};
 use workflow_testkit::{
     FaultyPort, FaultyStore, Gate, Health, Plan, PortCalls, PortFault, StoreCalls, StoreFault, When,
 };
@@ -230,4 +232,22 @@ async fn a_store_that_does_not_answer_forgets_nothing() {
     port.set_health(Health::Well);
     assert!(other.forget(RUN).await.unwrap());
     assert_eq!(runtime.run_end(RUN).await.unwrap(), None);
+}
+
+/// Nothing of the run is left that would tell its submitter, another process, that it was made.
+#[tokio::test(start_paused = true)]
+async fn a_submission_whose_run_is_gone_before_it_has_an_answer_makes_no_second_run() {
+    let world = World::without_hook(Scripted::new(|_| async { Ok(StepOutcome::Succeed { result: Vec::new() }) }));
+    let world = world.with(|s| s.retention = Some(Duration::ZERO));
+    let lost = Plan::of(PortCalls::Commit, When::Nth(1), PortFault::AnswerLost);
+    // What the sender reads before its commit is the first.
+    let looks_late = lost.and(PortCalls::Get, When::Nth(2), PortFault::Slow(10 * MINUTE));
+    let sender = world.over(Arc::new(FaultyPort::new(Arc::new(world.queue.clone()), looks_late)));
+    let (_runtime, _running) = world.running();
+    let spec = RunSpec { run_id: Some(RUN.to_owned()), ..RunSpec::default() };
+    let answer = sender.submit(spec).await;
+    assert!(answer.is_err_and(|error| !error.is_permanent()), "nothing tells any more that it was made");
+    settle_down().await;
+    assert_eq!(world.runner.seen().len(), 1);
+    assert_eq!(world.leftovers().await, Vec::<String>::new());
 }

@@ -1,8 +1,10 @@
 //! Idempotency ids: of the signals of a key that carry one, one counts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_runtime::{SignalOptions, SignalOutcome};
+use workflow_testkit::{FaultyPort, Plan, PortCalls, PortFault, When};
 
 use crate::scripted::{RUN, Runtime, Scripted, World, result_of, submit, until_it_waits};
 
@@ -71,6 +73,24 @@ async fn an_id_is_forgotten_with_its_time() {
     tokio::time::sleep(2 * minute).await;
     assert_eq!((world.rows("signal-id"), world.rows("signal-expiry"), world.rows("signal")), (0, 0, 0));
     assert_eq!(send(&runtime, "k", "anew", "1").await, SignalOutcome::Buffered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_outlives_its_id_sends_once() {
+    let minute = Duration::from_secs(60);
+    let world = world().with(|s| s.signal_ttl = minute);
+    let lost = Plan::of(PortCalls::Commit, When::Nth(1), PortFault::AnswerLostForLong(10 * minute));
+    let sender = world.over(Arc::new(FaultyPort::new(Arc::new(world.queue.clone()), lost)));
+    let (runtime, _running) = world.running();
+    let options = SignalOptions { id: Some("1".to_owned()) };
+    let taken = async {
+        submit(&runtime, RUN).await;
+        result_of(&runtime, RUN).await
+    };
+    let (answer, taken) = tokio::join!(sender.signal_with("k", b"once".to_vec(), options), taken);
+    assert_eq!(taken, "k=once");
+    assert!(answer.is_err_and(|error| !error.is_permanent()), "nothing tells any more that it was sent");
+    assert_eq!(["signal", "signal-item", "signal-id"].map(|kind| world.rows(kind)), [0, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
