@@ -166,7 +166,9 @@ impl Sending {
                 Ok(Try::Again) => {}
                 Ok(Try::InDoubt(outcome)) if self.idempotency_id.is_some() => doubt = Some(outcome),
                 // Nothing tells whether it was sent, and sending it again may be once too often.
-                Ok(Try::InDoubt(_) | Try::Forgotten) => return Err(Error::Queue("the outcome of a signal's commit is unknown".into())),
+                Ok(Try::InDoubt(_) | Try::Forgotten) => {
+                    return Err(Error::Queue("the outcome of a signal's commit is unknown".into()));
+                }
                 Err(error) => {
                     // A transient error may hide a commit that was applied, unless it comes before one.
                     let is_before = matches!(error, Error::SignalBufferFull { .. });
