@@ -177,13 +177,33 @@ async fn what_does_not_go_on_at_once_lets_the_steps_before_it_land() {
 
 #[tokio::test(start_paused = true)]
 async fn large_payloads_commit_one_by_one() {
-    let runner = Scripted::new(|step| async move {
-        Ok(if step.step_number < 3 { StepOutcome::continue_now(vec![b'x'; 1_000]) } else { done() })
+    let gate = Arc::new(Semaphore::new(0));
+    let asked = gate.clone();
+    let large = || StepOutcome::continue_now(vec![b'x'; 1_000]);
+    let runner = Scripted::new(move |step| {
+        let gate = asked.clone();
+        async move {
+            Ok(match step.step_number {
+                // The row that says that the run has objects is written before the first of them, and durable then.
+                0 => large(),
+                1 => go_on(),
+                2 => {
+                    gate.acquire().await.unwrap().forget();
+                    large()
+                }
+                _ => done(),
+            })
+        }
     });
     let world = pipelined(runner).with(|settings| settings.inline_limit = 100);
     let (runtime, _running) = world.running();
-    run_ahead(&world, &runtime).await;
-    assert_eq!(world.calls(), [(0, 1)]);
+    submit(&runtime, RUN).await;
+    world.until_called(3).await;
+    settle_down().await;
+    world.disk.hold();
+    gate.add_permits(1);
+    settle_down().await;
+    assert_eq!(world.calls(), [(0, 1), (1, 1), (2, 1)]);
     world.disk.release();
     assert_eq!(result_of(&runtime, RUN).await, "done");
     settle_down().await;
