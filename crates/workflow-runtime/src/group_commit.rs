@@ -228,6 +228,9 @@ fn expects(commit: &Commit, key: &Bytes) -> bool {
 
 /// What is left of the commits of `group`: of those that write one key, the last counts.
 fn merge(group: &[Waiting]) -> Commit {
+    if let [alone] = group {
+        return alone.commit.clone();
+    }
     let commits = || group.iter().map(|waiting| &waiting.commit).enumerate();
     let last: HashMap<&Bytes, usize> =
         commits().flat_map(|(number, commit)| commit.written().map(move |key| (key, number))).collect();
